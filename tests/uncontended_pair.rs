@@ -29,7 +29,7 @@ const NAMES: usize = 100;
 
 /// The allocations of a pair: those of the store are two of them, a boxed future for each command.
 ///
-/// Of the acquire, its boxed future and its command, the cohort of the name, its queue, the grant, the lease and
+/// Of the acquire, its boxed future and its command, the state of the name, its queue, the grant, the lease and
 /// what its guards share; of the release, the end of the turn, the command that outlives its
 /// caller, and the wait for it.
 const ALLOCATIONS: u64 = 12;

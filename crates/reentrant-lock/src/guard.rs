@@ -2,17 +2,16 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
-    lease::{HoldUpdate, LeaseState, LossReason},
-    metric::{HoldEnd, ReleaseVia},
+    lease::{HoldUpdate, HoldsError, LeaseState, LossReason},
+    metric::HoldEnd,
 };
 
 use crate::{
-    cohort::AfterLease,
-    engine::Cleanup,
+    engine::{Cleanup, DeliveryEnd, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::{Lease, tells_of_lease},
-    owner::Held,
-    release::{Outcome, rest},
+    owner::SharedLease,
+    timing::closed_for,
 };
 
 /// What releasing a guard came to.
@@ -77,8 +76,9 @@ pub enum Released {
 /// ```
 #[must_use = "a guard that is dropped releases the lock at once"]
 pub struct Guard {
+    engine: Arc<Engine>,
     // `None` once the hold was taken off.
-    held: Option<Arc<Held>>,
+    held: Option<Arc<SharedLease>>,
     pub(crate) lease: Lease,
 }
 
@@ -86,9 +86,9 @@ tells_of_lease!(Guard, lease);
 
 impl Guard {
     /// A guard for a hold that was counted already.
-    pub(crate) fn new(held: Arc<Held>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, held: Arc<SharedLease>) -> Self {
         let lease = Lease(Arc::clone(&held.lease));
-        Self { held: Some(held), lease }
+        Self { engine, held: Some(held), lease }
     }
 
     /// A view of the lease for others to watch.
@@ -113,19 +113,20 @@ impl Guard {
     pub async fn reenter(&self) -> Result<Self, ReenterError> {
         // Only a release takes the hold off, and that consumes the guard.
         let Some(held) = &self.held else { return Err(self.ended()) };
-        Self::enter(held, None).await?.ok_or_else(|| self.ended())
+        Self::enter(&self.engine, held, None).await?.ok_or_else(|| self.ended())
     }
 
     /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when
     /// the last guard was just released.
     pub(crate) async fn enter(
-        held: &Arc<Held>,
+        engine: &Arc<Engine>,
+        held: &Arc<SharedLease>,
         until: Option<Instant>,
     ) -> Result<Option<Self>, ReenterError> {
-        let Some(update) = held.count_in()? else { return Ok(None) };
+        let Some(update) = held.count_in(engine)? else { return Ok(None) };
         // From here on the hold is the guard's, which takes it off again if it is dropped.
-        let guard = Self::new(Arc::clone(held));
-        held.send_holds(update, until).await?;
+        let guard = Self::new(Arc::clone(engine), Arc::clone(held));
+        held.send_holds(engine, update, until).await?;
         Ok(Some(guard))
     }
 
@@ -149,13 +150,18 @@ impl Guard {
     /// leaves the rest to the runtime.
     pub async fn release(mut self) -> Result<Released, ReleaseError> {
         let Some(held) = self.held.take() else { return Ok(Released::Ended) };
-        match held.leave() {
-            // Boxed: a task that waits for a lock keeps room for what it will do with it.
-            Some(update) => Box::pin(leave(held, update)).await,
-            None => match end(&held) {
-                Ok(released) => released,
-                Err(rest) => Box::pin(end_turn(held, rest)).await,
-            },
+        let engine = &self.engine;
+        if let Some(update) = held.leave(engine) {
+            return match held.send_holds(engine, update, None).await {
+                Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
+                // What counts is the count in memory.
+                _ => Ok(Released::StillHeld(update.count)),
+            };
+        }
+        match held.end(engine, HoldEnd::Released) {
+            Ok(Some(release)) => end_turn(engine, &held, release).await,
+            Ok(None) => Ok(Released::Ended),
+            Err(reason) => Err(lost(&held, reason)),
         }
     }
 
@@ -171,17 +177,10 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if let Some(update) = held.leave() {
-            drop(held.engine.hold(&held.lease, update));
-            return;
-        }
-        let (before, after, _) = held.end(HoldEnd::Dropped);
-        match after {
-            AfterLease::Settled => held.count_released(ReleaseVia::Drop),
-            AfterLease::WasOver if worth_releasing(before) => {
-                held.engine.release_lost(&held.lease, ReleaseVia::Drop);
-            }
-            AfterLease::Dropped | AfterLease::Ends(_) | AfterLease::WasOver => {}
+        match held.leave(&self.engine) {
+            Some(update) => drop(self.engine.hold(&held.lease, update)),
+            // The runtime sends what is to be sent, and a loss was told.
+            None => drop(held.end(&self.engine, HoldEnd::Dropped)),
         }
     }
 }
@@ -197,47 +196,95 @@ impl fmt::Debug for Guard {
     }
 }
 
-async fn leave(held: Arc<Held>, update: HoldUpdate) -> Result<Released, ReleaseError> {
-    match held.send_holds(update, None).await {
-        Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
-        // What counts is the count in memory.
-        _ => Ok(Released::StillHeld(update.count)),
-    }
-}
-
-/// Releases a lease in memory; an error is the release that is still to be sent.
-fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
-    let (before, _, rest) = held.end(HoldEnd::Released);
-    Ok(match (before, rest) {
-        (LeaseState::Held { .. }, Some(rest)) => return Err(rest),
-        (LeaseState::Lost(reason), _) => {
-            if worth_releasing(before) {
-                held.engine.release_lost(&held.lease, ReleaseVia::Explicit);
+impl SharedLease {
+    /// Counts another hold; `None` when the last one is off.
+    pub(crate) fn count_in(&self, engine: &Engine) -> Result<Option<HoldUpdate>, ReenterError> {
+        let Some(mut holds) = self.holds.lock_unless(|| engine.is_forked()) else {
+            return Ok(None);
+        };
+        match holds.enter(engine.numbers.change()) {
+            Ok(update) => Ok(Some(update)),
+            Err(HoldsError::Ended) => Ok(None),
+            Err(HoldsError::TooMany) => {
+                Err(ReenterError::TooManyHolds { lock: self.lease.name().clone() })
             }
-            Err(lost(held, reason))
         }
-        _ => {
-            held.count_released(ReleaseVia::Explicit);
-            Ok(Released::Ended)
+    }
+
+    /// Sends the count of holds, and waits for the answer, until `until` at most.
+    ///
+    /// An answer that does not come refuses nothing: the lease is believed until its deadline
+    /// anyway, and the runtime goes on telling the absolute count.
+    pub(crate) async fn send_holds(
+        &self,
+        engine: &Engine,
+        update: HoldUpdate,
+        until: Option<Instant>,
+    ) -> Result<(), ReenterError> {
+        let lease = &self.lease;
+        let sent = match engine.hold(lease, update) {
+            Some(hold) => {
+                let by = engine.clock.now() + engine.timing.command_deadline(lease.ttl());
+                // Most wait for longer than a command takes, and need no timer for that.
+                let until = until.filter(|until| *until < by);
+                hold.wait(until.unwrap_or(by), until.is_none(), true).await.map(|_| ())
+            }
+            None => Ok(()),
+        };
+        // The answer may have been awaited for longer than the lease was believed.
+        if let LeaseState::Lost(reason) = lease.state() {
+            return Err(ReenterError::Lost(LeaseLost::new(lease, reason)));
         }
-    })
+        match sent {
+            Err(error) if error.kind().is_transient() => {
+                tracing::debug!(
+                    lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), %error,
+                    "the count of holds is not confirmed; the lease stands, and the runtime sends it again"
+                );
+                Ok(())
+            }
+            sent => sent.map_err(|error| ReenterError::Store(error.for_lock(lease.name()))),
+        }
+    }
+
+    /// Takes a hold off; `None` means that it was the last one.
+    pub(crate) fn leave(&self, engine: &Engine) -> Option<HoldUpdate> {
+        self.holds.lock_unless(|| engine.is_forked())?.leave(engine.numbers.change())
+    }
+
+    /// As [`Engine::release`], for the owner as well.
+    fn end(&self, engine: &Engine, end: HoldEnd) -> Result<Option<Cleanup>, LossReason> {
+        let ended = engine.release(&self.lease, end);
+        if let Some(owner) = &self.owner
+            && !matches!(ended, Err(LossReason::Forked))
+        {
+            owner.forget(&engine.own_holds, &self.lease);
+        }
+        ended
+    }
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
-async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
-    let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
-    match rest.wait(until, true, false).await {
-        Ok(Outcome::Released) => Ok(Released::Ended),
-        Ok(Outcome::Kept { remaining }) => Ok(Released::Kept { remaining }),
-        Ok(Outcome::Lost(reason)) => Err(lost(&held, reason)),
-        Ok(Outcome::Gone | Outcome::Unconfirmed) => Err(unconfirmed(&held, heard_too_late())),
-        Err(error) => Err(unconfirmed(&held, error)),
+async fn end_turn(
+    engine: &Engine,
+    held: &SharedLease,
+    release: Cleanup,
+) -> Result<Released, ReleaseError> {
+    let until = engine.clock.now() + engine.timing.command_deadline(held.lease.ttl());
+    match release.wait(until, true, false).await {
+        Ok(DeliveryEnd::Released) => Ok(Released::Ended),
+        Ok(DeliveryEnd::Kept { remaining }) => Ok(Released::Kept { remaining }),
+        Ok(DeliveryEnd::Lost(reason)) => Err(lost(held, reason)),
+        Ok(DeliveryEnd::Gone | DeliveryEnd::Unconfirmed) => {
+            Err(unconfirmed(engine, held, heard_too_late()))
+        }
+        Err(error) => Err(unconfirmed(engine, held, error)),
     }
 }
 
-fn unconfirmed(held: &Held, error: StoreError) -> ReleaseError {
+fn unconfirmed(engine: &Engine, held: &SharedLease, error: StoreError) -> ReleaseError {
     let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-    let keeps = rest(held.lease.closed_until(), held.engine.clock.now()).is_some();
+    let keeps = closed_for(held.lease.closed_until(), engine.clock.now()).is_some();
     ReleaseError::Unconfirmed { lock, fence, keeps, error: error.for_no_lock() }
 }
 
@@ -250,23 +297,6 @@ fn heard_too_late() -> StoreError {
     )
 }
 
-/// Whether the server may still have the lease, and no other task ends it there.
-fn worth_releasing(before: LeaseState) -> bool {
-    match before {
-        // A shutdown has handed the release over itself, and a fork has nothing to give back.
-        LeaseState::Lost(
-            LossReason::Gone
-            | LossReason::ForceReleased
-            | LossReason::DataLost
-            | LossReason::Overwritten
-            | LossReason::Shutdown
-            | LossReason::Forked,
-        )
-        | LeaseState::Released => false,
-        LeaseState::Held { .. } | LeaseState::Lost(_) => true,
-    }
-}
-
-fn lost(held: &Held, reason: LossReason) -> ReleaseError {
+fn lost(held: &SharedLease, reason: LossReason) -> ReleaseError {
     ReleaseError::Lost(LeaseLost::new(&held.lease, reason))
 }

@@ -11,7 +11,6 @@
 
 mod all;
 mod blocked;
-mod cohort;
 mod engine;
 mod error;
 mod graph;
@@ -22,7 +21,7 @@ mod lock;
 mod once;
 mod outage_patience;
 mod owner;
-mod release;
+mod queue;
 #[doc(hidden)]
 pub mod seam;
 mod self_wait;

@@ -7,19 +7,19 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
+    Acks, Class, Instant, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
     metric::ClassMetrics,
 };
 
 use crate::{
-    engine::{Engine, Request},
+    engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     guard::Guard,
     lease::Lease,
     owner::Owner,
     timing::Timing,
-    wait::{Patience, Wait},
+    wait::{AcquireCall, LeaseRequest, WaitLimit},
 };
 
 /// A lock by name.
@@ -111,7 +111,7 @@ impl ReentrantLock {
         let Timing { wait, outage_patience, .. } = self.engine.timing;
         Acquire {
             lock: self.clone(),
-            patience: Patience::For(wait),
+            patience: WaitLimit::For(wait),
             outage_patience,
             ttl: None,
             replication: None,
@@ -184,7 +184,7 @@ impl ReentrantLock {
 #[must_use = "an acquire does nothing unless it is awaited"]
 pub struct Acquire {
     pub(crate) lock: ReentrantLock,
-    pub(crate) patience: Patience,
+    pub(crate) patience: WaitLimit,
     outage_patience: Duration,
     ttl: Option<Duration>,
     replication: Option<Replication>,
@@ -198,12 +198,12 @@ pub struct Acquire {
 impl Acquire {
     /// Waits for at most this long, up to 365 days; zero tries once. Default: the runtime's.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { patience: Patience::For(wait), ..self }
+        Self { patience: WaitLimit::For(wait), ..self }
     }
 
     /// Waits without a limit.
     pub fn wait_forever(self) -> Self {
-        Self { patience: Patience::Forever, ..self }
+        Self { patience: WaitLimit::Forever, ..self }
     }
 
     /// Fails as [`Unavailable`](AcquireError::Unavailable) after this long without any answer of
@@ -256,7 +256,7 @@ impl Acquire {
     }
 
     /// The same acquire of another lock.
-    pub(crate) fn of(&self, name: LockName, patience: Patience) -> Self {
+    pub(crate) fn of(&self, name: LockName, patience: WaitLimit) -> Self {
         let acquire = self.clone();
         Self { lock: acquire.lock.named(name), patience, ..acquire }
     }
@@ -286,7 +286,7 @@ impl Acquire {
     ///
     /// As awaiting the acquire.
     pub async fn try_acquire(self) -> Result<Option<Guard>, AcquireError> {
-        match Box::pin(Self { patience: Patience::Try, ..self }.validated()?.run()).await {
+        match Box::pin(Self { patience: WaitLimit::Try, ..self }.validated()?.run()).await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),
             Err(error) => Err(error),
@@ -323,7 +323,7 @@ impl Acquire {
         ended.map_err(WithError::Body)
     }
 
-    fn validated(self) -> Result<Wait, AcquireError> {
+    fn validated(self) -> Result<AcquireCall, AcquireError> {
         let terms = self.checked_terms();
         let Self {
             lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
@@ -336,11 +336,29 @@ impl Acquire {
             Ok(terms) => terms,
             Err(option) => return Err(AcquireError::Options { lock: name, option }),
         };
-        let tries = matches!(patience, Patience::Try | Patience::For(Duration::ZERO));
+        let tries = matches!(patience, WaitLimit::Try | WaitLimit::For(Duration::ZERO));
         let caller = None;
-        let request =
-            Request { terms, tries, renews, max_hold, min_hold, keep_idle, caller, label, metrics };
-        Ok(Wait { engine, name, request, patience, outage_patience, owner, recall_ends: None })
+        let request = LeaseRequest {
+            terms,
+            tries,
+            renews,
+            max_hold,
+            min_hold,
+            keep_idle,
+            caller,
+            label,
+            metrics,
+        };
+        Ok(AcquireCall {
+            engine,
+            name,
+            request,
+            limit: patience,
+            outage_patience,
+            owner,
+            started: Instant::default(),
+            recall_ends: None,
+        })
     }
 
     fn checked_terms(&self) -> Result<Terms, OptionsError> {
@@ -350,7 +368,7 @@ impl Acquire {
             self.replication.map_or(Ok(acks), Acks::new).map_err(OptionsError::Replication)?;
         let patience = self.outage_patience;
         match self.patience {
-            Patience::For(wait) if wait > OptionsError::MAX_WAIT => {
+            WaitLimit::For(wait) if wait > OptionsError::MAX_WAIT => {
                 Err(OptionsError::Wait { wait })
             }
             _ if patience < OptionsError::MIN_OUTAGE_PATIENCE => {
@@ -388,7 +406,7 @@ impl IntoFuture for Acquire {
     /// anew.
     fn into_future(self) -> Self::IntoFuture {
         match self.validated() {
-            Ok(wait) => Box::pin(wait.run()),
+            Ok(call) => Box::pin(call.run()),
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }

@@ -4,19 +4,11 @@ use std::{
     thread::{self, ThreadId},
 };
 
-use leasehold_core::{
-    Instant, LockName, Mutex, NameMap, RuntimeId,
-    lease::{HoldUpdate, Holds, HoldsError, LeaseState, LossReason},
-    metric::{HoldEnd, ReleaseOutcome, ReleaseVia},
-};
+use leasehold_core::{LockName, Mutex, NameMap, RuntimeId, lease::Holds};
 use leasehold_watchdog::HeldLease;
 use tokio::{sync::Notify, task};
 
-use crate::{
-    cohort::AfterLease,
-    engine::{Cleanup, Engine},
-    error::{LeaseLost, ReenterError, SelfWait},
-};
+use crate::{error::SelfWait, graph::OwnHolds};
 
 /// An identity within this process that may re-enter the locks it holds.
 ///
@@ -48,7 +40,7 @@ pub struct Owner(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     runtime_id: RuntimeId,
-    leases: Mutex<NameMap<Weak<Held>>>,
+    leases: Mutex<NameMap<Weak<SharedLease>>>,
     /// The locks for which its calls wait.
     waits: Mutex<Vec<LockName>>,
     gained: Notify,
@@ -73,6 +65,12 @@ tokio::task_local! {
 }
 
 impl Owner {
+    /// A new owner, who may re-enter what it holds of a runtime.
+    pub(crate) fn new(runtime_id: RuntimeId) -> Self {
+        let (leases, waits, gained) = (Mutex::default(), Mutex::default(), Notify::new());
+        Self(Arc::new(Shared { runtime_id, leases, waits, gained }))
+    }
+
     /// Runs a future in which every acquire without an owner of its own uses this one.
     ///
     /// Branches of a `join!` in it share the owner; spawned tasks do not inherit it.
@@ -93,26 +91,28 @@ impl Owner {
     }
 
     /// The lease of a name that this owner has guards of.
-    pub(crate) fn held(&self, name: &LockName) -> Option<Arc<Held>> {
+    pub(crate) fn held(&self, name: &LockName) -> Option<Arc<SharedLease>> {
         self.0.leases.lock().get(name).and_then(Weak::upgrade)
     }
 
     /// The owner got a lease; its other waiters re-enter it.
-    pub(crate) fn gain(&self, held: &Arc<Held>) {
+    pub(crate) fn gain(&self, holds: &OwnHolds, held: &Arc<SharedLease>) {
         let name = held.lease.name();
         self.0.leases.lock().insert(name.clone(), Arc::downgrade(held));
-        held.engine.own_holds.gained(name, self);
+        holds.gained(name, self);
         self.0.gained.notify_waiters();
     }
 
-    fn forget(&self, engine: &Engine, lease: &HeldLease) {
+    /// A lease of the owner is over.
+    pub(crate) fn forget(&self, holds: &OwnHolds, lease: &HeldLease) {
         let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
-        let is_this =
-            |held: &Weak<Held>| held.upgrade().is_none_or(|held| held.lease.id() == lease.id());
+        let is_this = |held: &Weak<SharedLease>| {
+            held.upgrade().is_none_or(|held| held.lease.id() == lease.id())
+        };
         if leases.get(lease.name()).is_some_and(is_this) {
             leases.remove(lease.name());
-            engine.own_holds.lost(lease.name(), self);
+            holds.lost(lease.name(), self);
         }
     }
 
@@ -144,14 +144,6 @@ impl Owner {
 
     pub(crate) fn gained(&self) -> impl Future<Output = ()> {
         self.0.gained.notified()
-    }
-}
-
-impl Engine {
-    /// A new owner, who may re-enter what it holds.
-    pub fn owner(&self) -> Owner {
-        let (leases, waits, gained) = (Mutex::default(), Mutex::default(), Notify::new());
-        Owner(Arc::new(Shared { runtime_id: self.runtime_id(), leases, waits, gained }))
     }
 }
 
@@ -209,84 +201,12 @@ impl Caller {
     }
 }
 
+/// A lease with the count of its holds: what its guards share.
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) engine: Arc<Engine>,
+pub(crate) struct SharedLease {
     pub(crate) lease: Arc<HeldLease>,
     pub(crate) owner: Option<Owner>,
     pub(crate) holds: Mutex<Holds>,
-}
-
-impl Held {
-    /// Counts another hold; `None` when the last one is off.
-    pub(crate) fn count_in(&self) -> Result<Option<HoldUpdate>, ReenterError> {
-        let Some(mut holds) = self.holds.lock_unless(|| self.engine.is_forked()) else {
-            return Ok(None);
-        };
-        match holds.enter(self.engine.numbers.change()) {
-            Ok(update) => Ok(Some(update)),
-            Err(HoldsError::Ended) => Ok(None),
-            Err(HoldsError::TooMany) => {
-                Err(ReenterError::TooManyHolds { lock: self.lease.name().clone() })
-            }
-        }
-    }
-
-    /// Sends the count of holds, and waits for the answer, until `until` at most.
-    ///
-    /// An answer that does not come refuses nothing: the lease is believed until its deadline
-    /// anyway, and the runtime goes on telling the absolute count.
-    pub(crate) async fn send_holds(
-        &self,
-        update: HoldUpdate,
-        until: Option<Instant>,
-    ) -> Result<(), ReenterError> {
-        let Self { engine, lease, .. } = self;
-        let sent = match engine.hold(lease, update) {
-            Some(hold) => {
-                let by = engine.clock.now() + engine.timing.command_deadline(lease.ttl());
-                // Most wait for longer than a command takes, and need no timer for that.
-                let until = until.filter(|until| *until < by);
-                hold.wait(until.unwrap_or(by), until.is_none(), true).await.map(|_| ())
-            }
-            None => Ok(()),
-        };
-        // The answer may have been awaited for longer than the lease was believed.
-        if let LeaseState::Lost(reason) = lease.state() {
-            return Err(ReenterError::Lost(LeaseLost::new(lease, reason)));
-        }
-        match sent {
-            Err(error) if error.kind().is_transient() => {
-                tracing::debug!(
-                    lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), %error,
-                    "the count of holds is not confirmed; the lease stands, and the runtime sends it again"
-                );
-                Ok(())
-            }
-            sent => sent.map_err(|error| ReenterError::Store(error.for_lock(lease.name()))),
-        }
-    }
-
-    /// Takes a hold off; `None` means that it was the last one.
-    pub(crate) fn leave(&self) -> Option<HoldUpdate> {
-        self.holds.lock_unless(|| self.engine.is_forked())?.leave(self.engine.numbers.change())
-    }
-
-    /// As [`Engine::release`], for the owner as well.
-    pub(crate) fn end(&self, end: HoldEnd) -> (LeaseState, AfterLease, Option<Cleanup>) {
-        let ended = self.engine.release(&self.lease, end);
-        if let Some(owner) = &self.owner
-            && ended.0 != LeaseState::Lost(LossReason::Forked)
-        {
-            owner.forget(&self.engine, &self.lease);
-        }
-        ended
-    }
-
-    /// Counts a release whose turn goes on, or is ended by the runtime.
-    pub(crate) fn count_released(&self, via: ReleaseVia) {
-        self.lease.metrics().release(ReleaseOutcome::Released, via);
-    }
 }
 
 #[cfg(test)]

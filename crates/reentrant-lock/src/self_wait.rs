@@ -4,22 +4,20 @@ use leasehold_core::{LockName, Sleep};
 use leasehold_watchdog::HeldLease;
 
 use crate::{
-    engine::{Engine, Request},
+    engine::Engine,
     error::{AcquireError, SelfWait},
-    graph::Waiting,
+    graph::OwnerWait,
     owner::Owner,
+    wait::LeaseRequest,
 };
 
-/// Whether a call waits for its own process. As a rule not, and there is nothing to know.
-pub(crate) struct Suspicion(Option<Box<Known>>);
-
-/// What is known of a call that may wait for its own process.
-struct Known {
-    /// As it looked when the call began to wait: it waits for a lease of its own task or of a scope
-    /// it is not in, which may never end while it waits.
+/// Whether a call waits for its own process, as it looked when the call began to wait.
+pub(crate) struct Suspicion {
+    /// It waits for a lease of its own task or of a scope it is not in, which may never end while it
+    /// waits.
     suspect: Option<Suspect>,
     /// The call has an owner, which may be part of a cycle.
-    waiting: Option<Waiting>,
+    waiting: Option<OwnerWait>,
 }
 
 /// A lease of this process that a call may wait for in vain.
@@ -38,7 +36,7 @@ impl Suspicion {
     pub(crate) fn of(
         engine: &Engine,
         name: &LockName,
-        request: &Request,
+        request: &LeaseRequest,
         owner: Option<&Owner>,
     ) -> Self {
         let suspect = engine.holder(name).and_then(|(lease, holder)| {
@@ -47,18 +45,16 @@ impl Suspicion {
             let alarm = Some(clock.sleep_until(clock.now() + Self::PATIENCE));
             Some(Suspect { lease, how, alarm })
         });
-        let waiting = owner.map(|owner| Waiting::new(owner, name));
-        let is_known = suspect.is_some() || waiting.is_some();
-        Self(is_known.then(|| Box::new(Known { suspect, waiting })))
+        Self { suspect, waiting: owner.map(|owner| OwnerWait::new(owner, name)) }
     }
 
     /// Ends when it is time to warn; `None` if there is nothing to warn of, or it was done.
     pub(crate) fn alarm(&mut self) -> Option<&mut Sleep> {
-        self.0.as_mut()?.suspect.as_mut()?.alarm.as_mut()
+        self.suspect.as_mut()?.alarm.as_mut()
     }
 
     pub(crate) fn warn(&mut self, engine: &Engine) {
-        if let Some(suspect) = self.0.as_mut().and_then(|known| known.suspect.as_mut()) {
+        if let Some(suspect) = &mut self.suspect {
             suspect.alarm = None;
             suspect.warn(engine);
         }
@@ -67,10 +63,12 @@ impl Suspicion {
     /// A timeout says so, if the call has waited for that one lease all the time, or is part of a
     /// cycle.
     pub(crate) fn explain(&self, engine: &Engine, error: &mut AcquireError) {
-        let (Some(known), AcquireError::Timeout(timeout)) = (&self.0, error) else { return };
-        let suspect = known.suspect.as_ref().filter(|suspect| suspect.lease.is_held());
+        let AcquireError::Timeout(timeout) = error else { return };
+        let suspect = self.suspect.as_ref().filter(|suspect| suspect.lease.is_held());
         timeout.self_wait = suspect.map(|suspect| suspect.how);
-        timeout.cycle = known.waiting.as_ref().and_then(|waiting| waiting.cycle(engine));
+        timeout.cycle = self.waiting.as_ref().and_then(|waiting| {
+            engine.own_holds.cycle_of(waiting, engine.runtime_id(), &engine.label)
+        });
     }
 }
 
@@ -84,7 +82,7 @@ impl Suspect {
             return;
         }
         let now = engine.clock.now();
-        let left_out = engine.suspects.lock().take(lease.name(), now, Self::PAUSE);
+        let left_out = engine.reports.lock().suspects.take(lease.name(), now, Self::PAUSE);
         let Some(left_out) = left_out else { return };
         let held_for = now.saturating_since(lease.since());
         tracing::warn!(

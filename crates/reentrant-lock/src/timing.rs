@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Acks, Ttl};
+use leasehold_core::{Acks, Instant, Ttl};
 
 use crate::error::OptionsError;
 
@@ -117,9 +117,33 @@ impl Default for Timing {
     }
 }
 
+/// What is left at `now` of the time until which a lock is to stay closed, in whole milliseconds
+/// and never less than asked; `None` when it may open.
+pub(crate) fn closed_for(closed_until: Option<Instant>, now: Instant) -> Option<Duration> {
+    let left = closed_until?.saturating_since(now);
+    if left.is_zero() {
+        return None;
+    }
+    let millis = left.as_nanos().div_ceil(1_000_000);
+    Some(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::at(Duration::from_micros(micros))
+    }
+
+    #[test]
+    fn a_lock_is_never_closed_for_less_than_asked() {
+        assert_eq!(closed_for(None, at(0)), None);
+        assert_eq!(closed_for(Some(at(5_000)), at(5_000)), None);
+        assert_eq!(closed_for(Some(at(5_000)), at(7_000)), None);
+        assert_eq!(closed_for(Some(at(5_000)), at(1_000)), Some(Duration::from_millis(4)));
+        assert_eq!(closed_for(Some(at(5_001)), at(1_000)), Some(Duration::from_millis(5)));
+    }
 
     #[test]
     fn a_time_out_of_range_is_named_in_a_sentence() {

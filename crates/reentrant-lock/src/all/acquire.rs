@@ -12,7 +12,7 @@ use crate::{
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     lock::Acquire,
     owner::Owner,
-    wait::Patience,
+    wait::WaitLimit,
 };
 
 /// How to acquire several locks; await it to do so.
@@ -116,7 +116,7 @@ impl AcquireAll {
     ///
     /// As awaiting the acquire.
     pub async fn try_acquire(mut self) -> Result<Option<AllGuard>, AcquireError> {
-        self.how.patience = Patience::Try;
+        self.how.patience = WaitLimit::Try;
         match self.await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),

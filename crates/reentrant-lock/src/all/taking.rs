@@ -17,7 +17,7 @@ use crate::{
     error::{AcquireError, LeaseLost},
     guard::Guard,
     lock::Acquire,
-    wait::Patience,
+    wait::WaitLimit,
 };
 
 /// A call that takes several locks, one after the other. Dropped, it gives back what it has.
@@ -71,9 +71,9 @@ impl Taking {
     }
 
     /// How long the next lock may be waited for: one wait is for all.
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> WaitLimit {
         match self.how.patience {
-            Patience::For(wait) => Patience::For(wait.saturating_sub(self.waited())),
+            WaitLimit::For(wait) => WaitLimit::For(wait.saturating_sub(self.waited())),
             other => other,
         }
     }
@@ -94,8 +94,11 @@ impl Taking {
 
     fn lost(&self, lost: LeaseLost) -> AcquireError {
         let engine = self.engine();
-        if lost.reason == LossReason::Shutdown && engine.refuses() {
-            return AcquireError::ShutDown { lock: lost.lock, draining: engine.is_draining() };
+        if lost.reason == LossReason::Shutdown && engine.ending.refuses() {
+            return AcquireError::ShutDown {
+                lock: lost.lock,
+                draining: engine.ending.is_draining(),
+            };
         }
         AcquireError::Lost(lost)
     }

@@ -1,38 +1,25 @@
 use std::{
     fmt,
-    future::{Future, poll_fn},
+    future::Future,
     mem,
-    sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::Poll,
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
 use leasehold_core::{
-    AcquisitionId, AtHome, Class, Clock, Entropy, FenceToken, Instant, LockName, LockStore, Mutex,
-    RuntimeId, RuntimeLabel, StoreError, Ttl,
+    AtHome, Class, Clock, Entropy, Instant, LockStore, Mutex, RuntimeId, RuntimeLabel, StoreError,
+    Ttl,
     metric::{ClassMetrics, Metrics},
     outage::{OutageWatch, WatchedStore},
-    store::{ForceRelease, ForceReleaseAnswer},
 };
 use leasehold_watchdog::{Watchdog, Watches};
-use tokio::{runtime::Handle, sync::Semaphore};
+use tokio::runtime::Handle;
 
-use crate::{blocked::Ration, cohort::Numbers, graph::OwnHolds, seam::Rules, timing::Timing};
+use crate::{graph::OwnHolds, owner::Owner, queue::Numbers, seam::Rules, timing::Timing};
 
 use super::{
-    backlog::Backlog,
-    dropped::Dropped,
-    executor::Executor,
-    heartbeats::HeartbeatTask,
-    kept::KeptTurns,
-    listener::Keeper,
-    pending::Pending,
-    shutdown::Drain,
-    table::{Agenda, Shard},
-    watermarks::Watermarks,
+    executor::Executor, kept::LastReleases, names::NameTable, outbox::Outbox, reports::Reports,
+    shutdown::ShutdownState, watermarks::Watermarks,
 };
 
 /// What an [`Engine`] is made of.
@@ -59,8 +46,10 @@ pub struct EngineParts {
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
 ///
-/// An event is applied to a cohort under the lock of the name's shard, where no lock is taken that
-/// calls back; what follows from it is done afterwards.
+/// An event is applied to the state of a name under the lock of its shard, where no lock is taken that
+/// calls back; what follows from it is done afterwards. Methods stand in three files: what all need
+/// here, how events reach the states of names in `events.rs`, and what the owner of the runtime asks
+/// for in `operations.rs`.
 ///
 /// In a fork of its process every call fails, and nothing of it is changed, sent or waited for.
 pub struct Engine {
@@ -69,91 +58,25 @@ pub struct Engine {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) watches: Arc<Watches>,
-    pub(crate) pending: Pending,
-    pub(super) backlog: Backlog,
-    pub(crate) watermarks: Watermarks,
-    pub(super) kept: KeptTurns,
     pub(crate) label: RuntimeLabel,
     pub(crate) timing: Timing,
     pub(crate) numbers: Numbers,
     pub(crate) rules: Rules,
-    /// Commands that no task waits for: only so many are sent at a time.
-    pub(crate) background: Semaphore,
-    /// The waits that were reported.
-    pub(crate) reports: Mutex<Ration>,
-    /// The waits for this very process that were warned of.
-    pub(crate) suspects: Mutex<Ration>,
-    /// The unconfirmed runs that were warned of.
-    pub(crate) unconfirmed: Mutex<Ration>,
-    /// The messages that were dropped.
-    pub(super) dropped: Mutex<Dropped>,
+    pub(super) names: NameTable,
+    pub(super) outbox: Outbox,
+    pub(crate) watermarks: Watermarks,
     /// The locks that owners of this runtime hold.
     pub(crate) own_holds: OwnHolds,
-    pub(super) shards: Vec<Shard>,
-    pub(super) agenda: Arc<Agenda>,
-    pub(super) refuses: AtomicBool,
-    pub(super) is_closed: AtomicBool,
-    pub(super) drain: Drain,
+    pub(crate) reports: Mutex<Reports>,
+    pub(crate) ending: ShutdownState,
     pub(super) me: Weak<Self>,
-    listening: OnceLock<()>,
+    pub(super) listening: OnceLock<()>,
     // Ends its task.
-    _watchdog: Watchdog,
+    pub(super) _watchdog: Watchdog,
     pub(super) executor: Executor,
 }
 
 impl Engine {
-    pub(super) const SHARDS: usize = 16;
-    pub(super) const BACKGROUND: usize = 64;
-
-    /// Starts the background tasks.
-    pub fn start(parts: EngineParts) -> Arc<Self> {
-        let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
-            parts;
-        let (metrics, secret) = (Arc::new(Metrics::default()), entropy.secret());
-        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock), (rules.origin)()));
-        // Every command of this runtime passes here.
-        let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
-        let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
-        let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
-            _watchdog: Watchdog::start(
-                executor.handle(),
-                watches.clone(),
-                Arc::clone(&store),
-                Arc::new(Keeper(Weak::clone(me))),
-                Arc::clone(&metrics),
-            ),
-            store,
-            clock,
-            entropy,
-            metrics,
-            watches,
-            pending: Pending::default(),
-            backlog: Backlog::default(),
-            watermarks: Watermarks::default(),
-            kept: KeptTurns::default(),
-            label,
-            timing,
-            numbers: Numbers::new(runtime_id, secret),
-            rules,
-            background: Semaphore::new(Self::BACKGROUND),
-            reports: Mutex::default(),
-            suspects: Mutex::default(),
-            unconfirmed: Mutex::default(),
-            dropped: Mutex::default(),
-            own_holds: OwnHolds::default(),
-            shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
-            agenda: Arc::default(),
-            refuses: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
-            drain: Drain::default(),
-            me: Weak::clone(me),
-            listening: OnceLock::new(),
-            executor,
-        });
-        HeartbeatTask::start(&engine);
-        engine
-    }
-
     /// Who this runtime is.
     pub fn runtime_id(&self) -> RuntimeId {
         self.numbers.runtime_id()
@@ -176,8 +99,13 @@ impl Engine {
         if self.is_forked() { Err(self.outages().origin().error()) } else { Ok(()) }
     }
 
+    /// A new owner, who may re-enter what it holds.
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.runtime_id())
+    }
+
     /// Runs work in the background that a fork of this process leaves alone.
-    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let work = AtHome::new(self.outages().origin(), &self.clock, Box::pin(work));
         drop(self.handle().spawn(work));
     }
@@ -192,61 +120,22 @@ impl Engine {
         if self.is_forked() {
             return Footprint { watched: 0, names: 0, waiting: 0, pending: 0, watermarks: 0 };
         }
-        let (names, waiting, _) = self.count();
+        let (mut names, mut waiting) = (0, 0);
+        self.names.each(|_, state| {
+            names += 1;
+            waiting += state.waiting();
+        });
         Footprint {
             watched: self.watches.watched(),
             names,
             waiting,
-            pending: self.pending.len(),
+            pending: self.outbox.len(),
             watermarks: self.watermarks.len(),
         }
     }
 
-    /// Ends the lease that an inspection showed, and no other.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`]; `Indeterminate` means that the lease may have ended.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future does not take the command back.
-    pub async fn force_release(
-        &self,
-        name: &LockName,
-        id: AcquisitionId,
-        fence: FenceToken,
-    ) -> Result<ForceReleaseAnswer, StoreError> {
-        self.check_process()?;
-        let now = self.clock.now();
-        let deadline = now + self.timing.command_timeout;
-        let command = ForceRelease { name: name.clone(), id, fence };
-        tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
-        let answer = self.counted(self.store.ask(now, command, deadline).await)?;
-        if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
-            self.on_force_released(name, id, fence);
-        }
-        Ok(answer)
-    }
-
-    /// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `lazily` something else
-    /// is expected before, and a timer is set only when the task is woken without it.
-    pub(crate) async fn until(&self, at: Instant, mut lazily: bool) {
-        let mut timer = None;
-        poll_fn(|cx| {
-            if self.clock.now() >= at {
-                return Poll::Ready(());
-            }
-            if mem::take(&mut lazily) {
-                return Poll::Pending;
-            }
-            timer.get_or_insert_with(|| self.clock.sleep_until(at)).as_mut().poll(cx)
-        })
-        .await;
-    }
-
     /// Subscribes to the messages of the store, from the first call on.
-    pub(super) fn listen(&self) {
+    pub(crate) fn listen(&self) {
         self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
     }
 
@@ -256,11 +145,7 @@ impl Engine {
 
     /// Whether the tasks of this runtime have ended: no lease is renewed, and no place is kept.
     pub(crate) fn has_stopped(&self) -> bool {
-        self.watches.have_stopped() || self.is_closed.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn refuses(&self) -> bool {
-        self.refuses.load(Ordering::SeqCst)
+        self.watches.have_stopped() || self.names.is_closed()
     }
 
     pub(crate) fn outages(&self) -> &OutageWatch {
@@ -287,8 +172,13 @@ impl Drop for Engine {
             return;
         }
         // The watchdog ends with its handle.
-        self.agenda.stop();
-        self.release_idle();
+        self.names.agenda.stop();
+        let idle = self.names.take_idle();
+        if !idle.is_empty() {
+            let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+            let (timeout, executor) = (self.timing.command_timeout, self.executor.clone());
+            self.spawn(LastReleases { idle, store, clock, timeout, executor }.send());
+        }
     }
 }
 

@@ -4,16 +4,13 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    Clock, Instant, LockName, StoreError,
-    store::{AcquireAnswer, Heartbeats, Waiter},
-};
+use leasehold_core::{Clock, Instant, LockName};
 use leasehold_watchdog::Key;
 use tokio::{select, task::JoinSet};
 
-use crate::cohort::{Answer, Beat};
+use crate::queue::Beat;
 
-use super::{core::Engine, table::Agenda};
+use super::{core::Engine, names::Agenda};
 
 /// The task that looks at a name when something is due for it.
 #[derive(Debug)]
@@ -36,7 +33,7 @@ impl HeartbeatTask {
     const NAP: Duration = Duration::from_secs(5);
 
     pub(super) fn start(engine: &Arc<Engine>) {
-        let (agenda, clock) = (Arc::clone(&engine.agenda), Arc::clone(&engine.clock));
+        let (agenda, clock) = (Arc::clone(&engine.names.agenda), Arc::clone(&engine.clock));
         let (sent_at, in_flight) = (Instant::default(), JoinSet::new());
         let heartbeats = Self { engine: Arc::downgrade(engine), agenda, clock, sent_at, in_flight };
         engine.spawn(heartbeats.run());
@@ -49,11 +46,11 @@ impl HeartbeatTask {
             if now >= self.sent_at + Self::PAUSE {
                 let Some(due) = agenda.take_due(now) else { return };
                 let Some(engine) = self.engine.upgrade() else { return };
-                let mut beats = engine.look_at(due);
+                let mut beats = look_at(&engine, due);
                 // Not else: many idle turns may end one after the other, and each look costs.
                 if !beats.is_empty() {
                     let Some(ahead) = agenda.take_due(now + Self::AHEAD) else { return };
-                    beats.extend(engine.look_at(ahead));
+                    beats.extend(look_at(&engine, ahead));
                     self.send(&engine, now, beats);
                 }
             } else if agenda.is_stopped() {
@@ -100,43 +97,14 @@ impl Drop for HeartbeatTask {
     }
 }
 
-impl Engine {
-    fn look_at(&self, names: Vec<(Key, LockName)>) -> Vec<Beat> {
-        let look = |(key, name)| {
-            let beat = self.with(&name, |member, env| {
-                member.scheduled = member.scheduled.filter(|present| present.key != key);
-                member.cohort.on_timer(env)
-            });
-            beat.flatten()
-        };
-        names.into_iter().filter_map(look).collect()
-    }
-
-    fn on_reply(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
-        let Waiter { name, id, .. } = &beat.waiter;
-        if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            self.saw(beat.sent_at, name, granted);
-        }
-        let answer = Answer { sent_at: beat.sent_at, result: self.counted(result) };
-        // Also where no task waits any more: the grant is taken back then.
-        let metrics = self.metrics.class(&leasehold_core::Class::default());
-        self.with_new(name, &metrics, |member, env| member.cohort.on_reply(env, *id, answer));
-    }
-
-    pub(super) async fn beat(self: Arc<Self>, mut beats: Vec<Beat>) {
-        for Beat { waiter, sent_at } in &mut beats {
-            waiter.watermark = waiter.watermark.max(self.watermarks.of(*sent_at, &waiter.name));
-        }
-        let batch = beats.iter().map(|beat| beat.waiter.clone()).collect();
-        let timeout = |beat: &Beat| self.place_deadline(beat.waiter.ttl);
-        let Some(shortest) = beats.iter().map(timeout).min() else { return };
-        let now = self.clock.now();
-        let heartbeats = Heartbeats { batch, label: self.label.clone() };
-        match self.store.ask(now, heartbeats, now + shortest).await {
-            Ok(answers) => {
-                beats.iter().zip(answers).for_each(|(beat, answer)| self.on_reply(beat, answer));
-            }
-            Err(error) => beats.iter().for_each(|beat| self.on_reply(beat, Err(error.clone()))),
-        }
-    }
+/// Does what is due for some names; yields the heartbeats that are to be sent.
+fn look_at(engine: &Engine, names: Vec<(Key, LockName)>) -> Vec<Beat> {
+    let look = |(key, name)| {
+        let beat = engine.with(&name, |entry, env| {
+            entry.scheduled = entry.scheduled.filter(|present| present.key != key);
+            entry.state.on_timer(env)
+        });
+        beat.flatten()
+    };
+    names.into_iter().filter_map(look).collect()
 }

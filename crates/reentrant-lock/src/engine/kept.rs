@@ -1,19 +1,19 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use leasehold_core::{Instant, LockName, Mutex, store::Release};
+use leasehold_core::{Clock, Instant, LockName, Mutex, outage::WatchedStore, store::Release};
 use tokio::task::JoinSet;
 
-use crate::cohort::{Cohort, Ended, Keep, TurnId};
+use crate::queue::TurnId;
 
-use super::core::Engine;
+use super::executor::Executor;
 
 /// The names whose turns are idle, or were and are held again: the one that was idle least recently
 /// goes when there are too many.
 #[derive(Debug, Default)]
-pub(super) struct KeptTurns(Mutex<State>);
+pub(super) struct KeptTurns(Mutex<IdleNames>);
 
 #[derive(Debug, Default)]
-struct State {
+struct IdleNames {
     names: BTreeMap<IdleSince, LockName>,
     /// The last one, so that each is another.
     last: IdleSince,
@@ -51,77 +51,41 @@ impl KeptTurns {
     }
 }
 
-impl Engine {
-    /// How turns of a name are kept for a task that lets them be idle.
-    pub(super) fn keep(
-        &self,
-        cohort: &Cohort,
-        now: Instant,
-        name: &LockName,
-        idle: Duration,
-    ) -> Keep {
-        // Nobody wanted an idle turn: that spares a look at the watermarks.
-        let is_worth_it =
-            cohort.is_idle() || (self.rules.keeps)(self.watermarks.is_worth_keeping(now, name));
-        Keep::new(idle, is_worth_it)
-    }
+/// The releases of the turns that are idle when their runtime is dropped, which does not wait for them.
+pub(super) struct LastReleases {
+    pub(super) idle: Vec<(LockName, TurnId)>,
+    pub(super) store: Arc<WatchedStore>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// How long each may take.
+    pub(super) timeout: Duration,
+    /// Keeps a thread of its own until all is sent.
+    pub(super) executor: Executor,
+}
 
-    pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: Ended) {
-        if ended.was_wanted {
-            self.watermarks.on_wanted(name, ended.leases);
-        } else {
-            self.watermarks.on_unwanted(name, ended.leases);
-        }
-    }
+impl LastReleases {
+    /// How many are sent at a time.
+    const AT_ONCE: usize = 64;
 
-    pub(super) fn evict(&self, stamp: IdleSince, name: &LockName) {
-        self.with(name, |member, env| {
-            // Unless it became idle again more than `COARSE` later: then it has another stamp.
-            if member.kept == Some(stamp) {
-                member.kept = None;
-                member.cohort.on_too_many_kept(env);
+    pub(super) async fn send(self) {
+        let Self { idle, store, clock, timeout, executor: _executor } = self;
+        let (mut releases, mut unanswered) = (JoinSet::new(), 0);
+        for (name, TurnId { id, first: fence }) in idle {
+            if releases.len() == Self::AT_ONCE {
+                let is_answered = matches!(releases.join_next().await, Some(Ok(true)));
+                unanswered = if is_answered { 0 } else { unanswered + 1 };
             }
-        });
-    }
-
-    /// Ends the idle turns of a runtime that is dropped, and does not wait for it.
-    pub(super) fn release_idle(&mut self) {
-        let mut idle = Vec::<(LockName, TurnId)>::new();
-        for shard in &mut self.shards {
-            let shard = shard.get_mut();
-            idle.extend(shard.iter().filter_map(|(name, member)| {
-                member.cohort.idle_turn().map(|turn| (name.clone(), turn))
-            }));
-        }
-        if idle.is_empty() {
-            return;
-        }
-        // No order of a hash map gets out.
-        idle.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
-        let (time, executor) = (self.timing.command_timeout, self.executor.clone());
-        self.spawn(async move {
-            // Keeps a thread of its own until all is sent.
-            let _executor = executor;
-            let (mut releases, mut unanswered) = (JoinSet::new(), 0);
-            for (name, TurnId { id, first: fence }) in idle {
-                if releases.len() == Self::BACKGROUND {
-                    let is_answered = matches!(releases.join_next().await, Some(Ok(true)));
-                    unanswered = if is_answered { 0 } else { unanswered + 1 };
-                }
-                if unanswered == Self::BACKGROUND {
-                    // An outage: the leases end with their ttl.
-                    break;
-                }
-                let (store, now) = (Arc::clone(&store), clock.now());
-                releases.spawn(async move {
-                    let release = Release { name, id, fence, keep: None, next: None };
-                    let answer = store.ask(now, release, now + time).await;
-                    !answer.is_err_and(|error| error.kind().is_transient())
-                });
+            if unanswered == Self::AT_ONCE {
+                // An outage: the leases end with their ttl.
+                break;
             }
-            while releases.join_next().await.is_some() {}
-        });
+            let (store, now) = (Arc::clone(&store), clock.now());
+            releases.spawn(async move {
+                let release = Release { name, id, fence, keep: None, next: None };
+                let answer = store.ask(now, release, now + timeout).await;
+                !answer.is_err_and(|error| error.kind().is_transient())
+            });
+        }
+        while releases.join_next().await.is_some() {}
     }
 }
 

@@ -1,28 +1,29 @@
-//! What the locks of one runtime share: it applies events to the cohorts of all names, and carries
-//! out what follows.
+//! What the locks of one runtime share: it applies events to the states of all names, and carries out
+//! what follows.
 
 mod backlog;
 mod core;
-mod dropped;
+mod delivery;
+mod events;
 mod executor;
-mod farewell;
-mod graph;
 mod heartbeats;
-mod inspect;
 mod kept;
-mod line;
+mod late;
 mod listener;
-mod outgoing;
-mod pending;
+mod names;
+mod operations;
+mod outbox;
+mod repeat_rules;
+mod reports;
 mod sending;
 mod shutdown;
-mod table;
 #[cfg(test)]
 mod tests;
 mod watermarks;
 
-pub(crate) use line::{InLine, NewLease, News, Request};
-pub(crate) use pending::Cleanup;
+pub(crate) use names::NameEntry;
+pub(crate) use repeat_rules::DeliveryEnd;
+pub(crate) use sending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};
 pub use executor::Executor;

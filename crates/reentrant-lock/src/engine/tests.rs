@@ -9,7 +9,7 @@ use leasehold_core::{
 
 use crate::{
     Engine, EngineParts, Executor, Guard, LeaseLost, ReentrantLock, ReleaseError, Timing,
-    cohort::{Effects, TurnId},
+    queue::{Effects, TurnId},
     seam::Rules,
 };
 
@@ -39,11 +39,11 @@ async fn scene() -> (Arc<Engine>, Guard) {
     (engine, lock.acquire().await.expect("a free lock"))
 }
 
-/// A force-release has taken the turn from the cohort, and its lease is not marked as lost yet.
+/// A force-release has taken the turn from the state of the name, and its lease is not marked as lost yet.
 fn taken_away(engine: &Engine, guard: &Guard) -> Effects {
     let grant = Arc::clone(guard.lease().0.turn());
-    let taken = engine.with(guard.name(), |member, env| {
-        member.cohort.on_force_released(env, TurnId::of(&grant));
+    let taken = engine.with(guard.name(), |entry, env| {
+        entry.state.on_force_released(env, TurnId::of(&grant));
         std::mem::take(&mut env.effects)
     });
     let effects = taken.expect("the name is known");

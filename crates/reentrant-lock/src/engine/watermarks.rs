@@ -1,28 +1,28 @@
 use std::time::Duration;
 
-use leasehold_core::{FenceToken, Instant, LockName, Mutex, NameMap, store::Granted};
+use leasehold_core::{FenceToken, Instant, LockName, Mutex, NameMap};
 
-use super::core::Engine;
+use crate::queue::EndedTurn;
 
 /// What this runtime remembers of each name in recent use: the largest token, and whether other
 /// runtimes want the lock.
 ///
 /// Every acquire sends the token along, which heals a counter that the server has lost. Two
 /// generations bound the memory: a name without a grant for two of them, 20 minutes, is forgotten.
-/// (The cohort of a held name knows the fence of its turn.) The server's counter lives for longer,
+/// (The state of a held name knows the fence of its turn.) The server's counter lives for longer,
 /// so a counter below a watermark has lost data.
 #[derive(Debug, Default)]
 pub(crate) struct Watermarks(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
-    recent: NameMap<Seen>,
-    older: NameMap<Seen>,
+    recent: NameMap<NameHistory>,
+    older: NameMap<NameHistory>,
     turned_at: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct NameHistory {
     last: FenceToken,
     /// How many leases in a row no other runtime wanted; it stops at `needed`.
     unwanted: u8,
@@ -30,7 +30,7 @@ struct Seen {
     needed: u8,
 }
 
-impl Seen {
+impl NameHistory {
     /// How many leases in a row nobody else may want after the first recall.
     const LEAST: u8 = 3;
     /// Twice as many after each further recall, but not more than this: of two processes that take
@@ -72,30 +72,26 @@ impl Watermarks {
         self.seen(now, name).map(|seen| seen.last)
     }
 
-    fn seen(&self, now: Instant, name: &LockName) -> Option<Seen> {
+    fn seen(&self, now: Instant, name: &LockName) -> Option<NameHistory> {
         let mut generations = self.0.lock();
         generations.turn(now);
         generations.recent.get(name).or_else(|| generations.older.get(name)).copied()
     }
 
     /// Whether it is worth keeping a lock idle: most names are used once, or others want them.
-    pub(super) fn is_worth_keeping(&self, now: Instant, name: &LockName) -> bool {
-        self.seen(now, name).is_some_and(Seen::is_worth_keeping)
+    pub(crate) fn is_worth_keeping(&self, now: Instant, name: &LockName) -> bool {
+        self.seen(now, name).is_some_and(NameHistory::is_worth_keeping)
     }
 
-    pub(super) fn on_wanted(&self, name: &LockName, leases: u32) {
-        self.change(name, |seen| seen.on_wanted(leases));
-    }
-
-    pub(super) fn on_unwanted(&self, name: &LockName, leases: u32) {
-        self.change(name, |seen| seen.on_unwanted(leases));
-    }
-
-    fn change(&self, name: &LockName, change: impl FnOnce(&mut Seen)) {
+    /// A turn of a name is over whose turns may be kept.
+    pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: EndedTurn) {
+        let EndedTurn { leases, was_wanted } = ended;
         let mut generations = self.0.lock();
         let Generations { recent, older, .. } = &mut *generations;
-        if let Some(seen) = recent.get_mut(name).or_else(|| older.get_mut(name)) {
-            change(seen);
+        match recent.get_mut(name).or_else(|| older.get_mut(name)) {
+            Some(history) if was_wanted => history.on_wanted(leases),
+            Some(history) => history.on_unwanted(leases),
+            None => {}
         }
     }
 
@@ -111,26 +107,10 @@ impl Watermarks {
             seen.last = fence.max(seen.last);
             return;
         }
-        let new = Seen { last: fence, unwanted: 0, needed: 0 };
+        let new = NameHistory { last: fence, unwanted: 0, needed: 0 };
         let mut seen = generations.older.remove(name).unwrap_or(new);
         seen.last = fence.max(seen.last);
         generations.recent.insert(name.clone(), seen);
-    }
-}
-
-impl Engine {
-    /// Tokens of a name were granted at `at` or a little later, whether the grant counts or not.
-    pub(crate) fn saw(&self, at: Instant, name: &LockName, granted: &Granted) {
-        self.watermarks.saw(at, name, granted.last);
-        self.report_regression(name, granted);
-    }
-
-    /// Reports a grant that shows that the server has lost data.
-    pub(super) fn report_regression(&self, name: &LockName, granted: &Granted) {
-        if granted.regressed {
-            self.metrics.store().regression();
-            self.outages().regressed(self.clock.now(), name, granted.first);
-        }
     }
 }
 
@@ -175,12 +155,17 @@ mod tests {
         assert!(!marks.is_worth_keeping(at, &name(2)));
     }
 
+    /// A turn of so many leases is over.
+    fn ended(marks: &Watermarks, was_wanted: bool, leases: u32) {
+        marks.on_kept_turn_end(&name(1), EndedTurn { leases, was_wanted });
+    }
+
     /// How many leases that nobody wants it takes until a name is worth keeping.
     fn leases_until_kept(marks: &Watermarks) -> u32 {
         let worth = |marks: &Watermarks| marks.is_worth_keeping(Instant::default(), &name(1));
         let mut leases = 0;
         while !worth(marks) {
-            marks.on_unwanted(&name(1), 1);
+            ended(marks, false, 1);
             leases += 1;
         }
         leases
@@ -191,12 +176,12 @@ mod tests {
         let marks = Watermarks::default();
         marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
         for needed in [3, 6, 12, 24, 48, 96, 192, 192] {
-            marks.on_wanted(&name(1), 1);
+            ended(&marks, true, 1);
             assert_eq!(leases_until_kept(&marks), needed);
         }
-        marks.on_wanted(&name(1), 1);
-        marks.on_unwanted(&name(1), 2);
-        marks.on_wanted(&name(1), 1);
+        ended(&marks, true, 1);
+        ended(&marks, false, 2);
+        ended(&marks, true, 1);
         assert_eq!(leases_until_kept(&marks), 192, "it was not kept in between");
     }
 
@@ -205,15 +190,15 @@ mod tests {
         let marks = Watermarks::default();
         marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
         for _ in 0..8 {
-            marks.on_wanted(&name(1), 1);
+            ended(&marks, true, 1);
             let _ = leases_until_kept(&marks);
         }
-        marks.on_wanted(&name(1), 16);
+        ended(&marks, true, 16);
         assert_eq!(leases_until_kept(&marks), 3, "a turn that was recalled after many leases");
-        marks.on_wanted(&name(1), 1);
+        ended(&marks, true, 1);
         assert_eq!(leases_until_kept(&marks), 6);
-        marks.on_unwanted(&name(1), 16);
-        marks.on_wanted(&name(1), 1);
+        ended(&marks, false, 16);
+        ended(&marks, true, 1);
         assert_eq!(leases_until_kept(&marks), 3);
     }
 

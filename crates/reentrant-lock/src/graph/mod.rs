@@ -10,5 +10,5 @@ mod process;
 
 pub use build::WaitGraph;
 pub use cycle::{Certainty, Cycle, CycleStep};
-pub(crate) use own::{OwnHolds, Waiting};
+pub(crate) use own::{OwnHolds, OwnerWait};
 pub use process::{Hold, Process, Wait};

@@ -1,15 +1,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
-use leasehold_core::{LockName, Mutex};
+use leasehold_core::{LockName, Mutex, RuntimeId, RuntimeLabel};
 
 use super::{
     cycle::{Certainty, Cycle, CycleStep},
     cycles::{Ring, cycles, ring},
 };
-use crate::{
-    engine::Engine,
-    owner::{Owner, WeakOwner},
-};
+use crate::owner::{Owner, WeakOwner};
 
 /// Which owners of a runtime hold which locks; without those of calls that have no owner.
 #[derive(Debug, Default)]
@@ -34,57 +31,57 @@ impl OwnHolds {
         held.lease.is_held().then_some(holder)
     }
 
-    fn holders(&self) -> Vec<Owner> {
-        self.0.lock().values().filter_map(WeakOwner::upgrade).collect()
+    /// The cycles among the owners of a runtime.
+    pub(crate) fn cycles(&self, runtime: RuntimeId, label: &RuntimeLabel) -> Vec<Cycle> {
+        let holders = self.0.lock().values().filter_map(WeakOwner::upgrade).collect();
+        let graph = OwnerGraph::from(self, holders);
+        cycles(&graph.edges).iter().map(|ring| graph.cycle(runtime, label, ring)).collect()
+    }
+
+    /// The cycle that a call is certainly a part of, as far as the runtime can see it.
+    pub(crate) fn cycle_of(
+        &self,
+        wait: &OwnerWait,
+        runtime: RuntimeId,
+        label: &RuntimeLabel,
+    ) -> Option<Cycle> {
+        let graph = OwnerGraph::from(self, vec![wait.owner.clone()]);
+        let cycle = graph.cycle(runtime, label, &ring(&graph.edges, 0, |_| true)?);
+        Some(cycle).filter(|cycle| cycle.certainty == Certainty::Certain)
     }
 }
 
 /// A call that waits with an owner, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct OwnerWait {
     owner: Owner,
     name: LockName,
 }
 
-impl Waiting {
+impl OwnerWait {
     pub(crate) fn new(owner: &Owner, name: &LockName) -> Self {
         owner.waits_for(name);
         Self { owner: owner.clone(), name: name.clone() }
     }
-
-    /// The cycle that the call is a part of, as far as the runtime can see it.
-    pub(crate) fn cycle(&self, engine: &Engine) -> Option<Cycle> {
-        let graph = Owners::from(engine, vec![self.owner.clone()]);
-        let ring = ring(&graph.edges, 0, |_| true)?;
-        Some(graph.cycle(engine, &ring)).filter(|cycle| cycle.certainty == Certainty::Certain)
-    }
 }
 
-impl Drop for Waiting {
+impl Drop for OwnerWait {
     fn drop(&mut self) {
         self.owner.waits_no_more(&self.name);
     }
 }
 
-impl Engine {
-    /// The cycles among the owners of this runtime.
-    pub(crate) fn own_cycles(&self) -> Vec<Cycle> {
-        let graph = Owners::from(self, self.own_holds.holders());
-        cycles(&graph.edges).iter().map(|ring| graph.cycle(self, ring)).collect()
-    }
-}
-
 /// Owners of a runtime that wait for each other.
-struct Owners {
+struct OwnerGraph {
     /// How many waits each of them has.
     waits: Vec<usize>,
     locks: Vec<LockName>,
     edges: Vec<Vec<(usize, usize)>>,
 }
 
-impl Owners {
+impl OwnerGraph {
     /// Some owners, and all for whom they wait.
-    fn from(engine: &Engine, owners: Vec<Owner>) -> Self {
+    fn from(holds: &OwnHolds, owners: Vec<Owner>) -> Self {
         let mut numbers = BTreeMap::new();
         let mut open = VecDeque::new();
         let (mut waits, mut locks, mut edges) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,7 +100,7 @@ impl Owners {
             waits.push(awaited.len());
             let mut to = Vec::new();
             for name in awaited {
-                if let Some(holder) = engine.own_holds.holder(&name) {
+                if let Some(holder) = holds.holder(&name) {
                     to.push((number(holder, &mut open), locks.len()));
                     locks.push(name);
                 }
@@ -113,11 +110,11 @@ impl Owners {
         Self { waits, locks, edges }
     }
 
-    fn cycle(&self, engine: &Engine, ring: &Ring) -> Cycle {
+    fn cycle(&self, runtime: RuntimeId, label: &RuntimeLabel, ring: &Ring) -> Cycle {
         let before = ring.iter().cycle().skip(ring.len() - 1);
         let steps = ring.iter().zip(before).map(|((_, waits_for), (_, holds))| CycleStep {
-            runtime: engine.runtime_id(),
-            label: engine.label.to_string(),
+            runtime,
+            label: label.to_string(),
             holds: self.locks[*holds].clone(),
             waits_for: self.locks[*waits_for].clone(),
         });

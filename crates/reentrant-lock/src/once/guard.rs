@@ -6,7 +6,7 @@ use crate::{
     error::{LeaseLost, ReleaseError, SucceedError},
     guard::{Guard, Released},
     lease::{Lease, tells_of_lease},
-    release::rest,
+    timing::closed_for,
 };
 
 /// A run under way, whose lease is renewed for as long as this lives; its name is that of its lock.
@@ -64,7 +64,7 @@ impl OnceGuard {
             let closed_until = lease.closed_until();
             match guard.release().await {
                 Ok(Released::Kept { .. }) => Ok(()),
-                Ok(_) if rest(closed_until, lease.clock().now()).is_none() => Ok(()),
+                Ok(_) if closed_for(closed_until, lease.clock().now()).is_none() => Ok(()),
                 Ok(_) => Err(SucceedError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
                 Err(error) => Err(error.into()),
             }

@@ -8,11 +8,12 @@ use leasehold_core::{
 use tokio::select;
 
 use crate::{
-    cohort::TurnId,
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, RunOnceError, SucceedError},
     lease::Lease,
     lock::{Acquire, ReentrantLock, run_while_held},
+    queue::TurnId,
+    wait::{failed, unavailable},
 };
 
 use super::guard::OnceGuard;
@@ -153,9 +154,9 @@ impl Once {
             clock.sleep_until(gives_up.min(clock.now() + pause)).await;
         }
         if engine.outages().state().has_been_silent_since(started) {
-            return Err(engine.unavailable(name, started, None));
+            return Err(unavailable(engine, name, started, None));
         }
-        Err(engine.failed(name, started, unsettled()))
+        Err(failed(engine, name, started, unsettled()))
     }
 
     /// Runs a closure's future if the lock is open, and closes the lock for the window if it
@@ -214,7 +215,7 @@ impl Once {
         let ReentrantLock { engine, name, .. } = &self.acquire.lock;
         let started = engine.clock.now();
         let looked = engine.inspect_until(name, started, deadline).await;
-        Ok(match looked.map_err(|error| engine.failed(name, started, error))? {
+        Ok(match looked.map_err(|error| failed(engine, name, started, error))? {
             Inspection::Held(record) if !self.is_ending(&record) => Some(record),
             Inspection::Held(_) | Inspection::Free { .. } => None,
         })
@@ -225,7 +226,7 @@ impl Once {
     fn is_ending(&self, record: &LeaseRecord) -> bool {
         let ReentrantLock { engine, name, .. } = &self.acquire.lock;
         let turn = TurnId { id: record.id, first: record.fence };
-        !record.kept && engine.look(name, |cohort| cohort.is_ending(turn)) == Some(true)
+        !record.kept && engine.look(name, |state| state.is_ending(turn)) == Some(true)
     }
 }
 
@@ -250,7 +251,7 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
         SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
-    let left_out = engine.unconfirmed.lock().take(lock, now, PAUSE);
+    let left_out = engine.reports.lock().unconfirmed.take(lock, now, PAUSE);
     let Some(left_out) = left_out else { return };
     tracing::warn!(
         %lock, %lease, %fence, left_out,

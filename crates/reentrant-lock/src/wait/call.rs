@@ -1,7 +1,7 @@
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{future::poll_fn, mem, sync::Arc, task::Poll, time::Duration};
 
 use leasehold_core::{
-    Instant, LockName, Mutex, StoreError, StoreErrorKind, Ttl,
+    Instant, LockName, Mutex, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
     metric::{AcquireOutcome, ClassMetrics},
 };
@@ -9,18 +9,23 @@ use leasehold_watchdog::HeldLease;
 use tokio::task::unconstrained;
 
 use crate::{
-    cohort::{Cohort, NoLease},
-    engine::{Engine, InLine, Request},
+    engine::Engine,
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
     outage_patience::OutagePatience,
-    owner::{Caller, Held, Owned, Owner},
+    owner::{Caller, Owned, Owner, SharedLease},
+    queue::{NameState, NoLease},
     self_wait::Suspicion,
+};
+
+use super::{
+    end::{failed, unavailable},
+    line::{InLine, LeaseRequest},
 };
 
 /// For how long to wait.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Patience {
+pub(crate) enum WaitLimit {
     /// Not at all: a taken lock is an answer.
     Try,
     /// For a while.
@@ -29,7 +34,7 @@ pub(crate) enum Patience {
     Forever,
 }
 
-impl Patience {
+impl WaitLimit {
     /// When it ends for a wait that began at `started`; `None` for never, or with the answer.
     pub(super) fn ends(self, started: Instant) -> Option<Instant> {
         match self {
@@ -41,13 +46,15 @@ impl Patience {
 
 /// One call to acquire a lock, with its options checked.
 #[derive(Debug)]
-pub(crate) struct Wait {
+pub(crate) struct AcquireCall {
     pub(crate) engine: Arc<Engine>,
     pub(crate) name: LockName,
-    pub(crate) request: Request,
-    pub(crate) patience: Patience,
+    pub(crate) request: LeaseRequest,
+    pub(crate) limit: WaitLimit,
     pub(crate) outage_patience: Duration,
     pub(crate) owner: Option<Owner>,
+    /// When it was polled first.
+    pub(crate) started: Instant,
     /// Until when a try waits for another runtime to give up a lock that it may keep idle.
     pub(crate) recall_ends: Option<Instant>,
 }
@@ -55,11 +62,11 @@ pub(crate) struct Wait {
 /// For how long a try waits for that.
 const RECALL: Duration = Duration::from_millis(50);
 
-impl Wait {
+impl AcquireCall {
     /// Acquires, or gives up.
     pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
-        let started = self.engine.clock.now();
-        if !self.engine.is_here(started) {
+        self.started = self.engine.clock.now();
+        if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }
         let mut owned = Owned::Given;
@@ -68,13 +75,13 @@ impl Wait {
             owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
         }
         self.request.caller = Some(Caller::here(owned));
-        let tries = matches!(self.patience, Patience::Try);
-        let mut tally = Tally::new(&self.request.metrics, tries, started);
+        let tries = matches!(self.limit, WaitLimit::Try);
+        let mut tally = AcquireTally::new(&self.request.metrics, tries, self.started);
         let mut outcome = loop {
-            let outcome = self.wait(&mut tally, started).await;
-            let is_first = self.recall_ends.is_none() && tally.found == Found::Kept;
+            let outcome = self.wait(&mut tally).await;
+            let is_first = self.recall_ends.is_none() && tally.found == Contention::Kept;
             if is_first {
-                self.recall_ends = recall_ends(&self.engine, self.request.terms.ttl, started);
+                self.recall_ends = self.recall_ends();
             }
             if !is_first || self.recall_ends.is_none() {
                 break outcome;
@@ -86,7 +93,7 @@ impl Wait {
             let engine = &self.engine;
             if engine.is_forked() {
                 // The call is counted where it goes on.
-                std::mem::forget(tally);
+                mem::forget(tally);
                 return outcome;
             }
             tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
@@ -95,97 +102,143 @@ impl Wait {
         outcome
     }
 
-    async fn wait(&self, tally: &mut Tally<'_>, started: Instant) -> Result<Guard, AcquireError> {
-        let ends = self.recall_ends.or_else(|| self.patience.ends(started));
-        let (mut ends, mut looks_from) = (ends, None);
-        let mut patience = OutagePatience::new(self.outage_patience, started);
+    /// Until when a try waits for a recall; `None` if the process was away for so long that this is
+    /// over.
+    fn recall_ends(&self) -> Option<Instant> {
+        let Self { engine, started, request, .. } = self;
+        let latest = *started + engine.timing.command_deadline(request.terms.ttl);
+        let now = engine.clock.now();
+        let ends = now.min(latest) + RECALL;
+        (now < ends).then_some(ends)
+    }
+
+    /// Enters the lease that the owner has, or stands in line until the task gets one or none.
+    async fn wait(&self, tally: &mut AcquireTally<'_>) -> Result<Guard, AcquireError> {
+        let (mut ends, mut looks_from) =
+            (self.recall_ends.or_else(|| self.limit.ends(self.started)), self.started);
+        let mut patience = OutagePatience::new(self.outage_patience, self.started);
         loop {
-            // A task that is polled seldom may come here again and again, and always too late.
-            let now = looks_from.map_or(started, |_| self.engine.clock.now());
-            if looks_from.replace(now).is_some() && ends.is_some_and(|ends| ends <= now) {
-                return Err(Box::pin(self.too_late(started)).await);
-            }
-            if !self.engine.is_here(now) {
-                return Err(self.forked());
-            }
-            let closed = self.engine.has_stopped() || self.engine.refuses();
             // Made before the look, so that a lease gained meanwhile is not missed.
             let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
-            let mut held = self.held();
-            if closed {
-                // A drain refuses new leases; one that is still held may be entered.
-                held = held.filter(|held| held.lease.is_held());
-                if held.is_none() {
-                    return Err(self.closed());
-                }
-            }
-            if let Some(held) = held
-                && let Some(guard) = Box::pin(reenter(held, ends)).await?
-            {
-                if let Some(hold) = self.request.min_hold
-                    && let LeaseState::Lost(reason) =
-                        guard.lease.0.close_if_held(self.engine.clock.now() + hold)
-                {
-                    let lost = LeaseLost::new(&guard.lease.0, reason);
-                    return Err(AcquireError::Lost(lost));
-                }
+            if let Some(guard) = self.enter_held(ends).await? {
                 tally.reentered = true;
                 return Ok(guard);
             }
-            let (mut line, times) = (None, (started, now, ends));
-            // A task that has used up its budget of tokio still takes what it was offered, and sees that its time is over.
+            let (mut line, times) = (None, (looks_from, ends));
+            // A task that has used up its budget of tokio still takes what it was offered, and sees
+            // that its time is over.
             let standing = self.in_line(&mut line, holds, times, &mut patience, tally);
             match unconstrained(standing).await {
                 Ok(lease) => {
                     if lease.was_held() {
                         tally.finds_held();
                     }
-                    return self.take_over(lease.count(&self.request.metrics), started);
+                    return self.take_over(lease.count(&self.request.metrics));
                 }
-                Err(NoLease::Closed) => return Err(self.closed()),
-                Err(NoLease::Dismissed | NoLease::HeldByOwner) => continue,
-                Err(NoLease::Failed(error)) => {
-                    return Err(self.engine.failed(&self.name, started, error));
-                }
-                Err(NoLease::Releasing) => {
-                    // Its own command included, that takes no longer than one command may.
-                    let time = self.engine.timing.command_deadline(self.request.terms.ttl);
-                    let until = *ends.get_or_insert(started + time);
-                    let (engine, name) = (&self.engine, &self.name);
-                    let released = poll_fn(|cx| engine.poll_released(name, until, cx.waker()));
-                    match released.await {
-                        Ok(true) => continue,
-                        Ok(false) => return Err(self.unheard(started)),
-                        Err(error) => return Err(engine.failed(name, started, error)),
-                    }
-                }
-                Err(NoLease::Unavailable) => {
-                    // While the task stands in line: to leave it may count as a failure.
-                    let failing = self.failing(started).filter(|failing| failing.failed > 0);
-                    return Err(self.engine.unavailable(&self.name, started, failing));
-                }
-                Err(NoLease::TimedOut) if self.request.tries => {
-                    return Err(self.unheard(started));
-                }
-                Err(NoLease::TimedOut) => {
-                    if self.knows(Cohort::is_known_held) {
-                        tally.finds_held();
-                    }
-                }
-                Err(NoLease::Kept) => {
-                    tally.finds_held();
-                    tally.found = Found::Kept;
-                }
-                Err(NoLease::Busy) => {
-                    let is_unasked = line.is_none();
-                    if let Some(error) = self.asked_in_vain(started).filter(|_| is_unasked) {
-                        return Err(error);
-                    }
-                    tally.finds_held();
-                }
+                Err(NoLease::Dismissed | NoLease::HeldByOwner) => drop(line),
+                Err(NoLease::Releasing) => self.until_released(&mut ends).await?,
+                Err(why) => return Err(Box::pin(self.give_up(why, line, tally)).await),
             }
-            return Err(Box::pin(self.timeout(started, line)).await);
+            // A task that is polled seldom may come here again and again, and always too late.
+            looks_from = self.engine.clock.now();
+            if ends.is_some_and(|ends| ends <= looks_from) {
+                return Err(Box::pin(self.too_late()).await);
+            }
+            if !self.engine.is_here(looks_from) {
+                return Err(self.forked());
+            }
         }
+    }
+
+    /// Enters the lease that the owner has already, if it has one.
+    async fn enter_held(&self, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
+        let Self { engine, name, .. } = self;
+        let closed = engine.has_stopped() || engine.ending.refuses();
+        let held = self.owner.as_ref().and_then(|owner| owner.held(name));
+        let held = held.filter(|held| match held.lease.state() {
+            // Also while a drain refuses new leases.
+            LeaseState::Held { .. } => true,
+            LeaseState::Lost(_) => !closed,
+            // Its last guard is just releasing it.
+            LeaseState::Released => false,
+        });
+        let Some(held) = held else {
+            return if closed { Err(self.closed()) } else { Ok(None) };
+        };
+        let guard = match Guard::enter(engine, &held, until).await {
+            Ok(Some(guard)) => guard,
+            Ok(None) => return Ok(None),
+            Err(ReenterError::Lost(lost)) => return Err(AcquireError::Lost(lost)),
+            Err(ReenterError::TooManyHolds { lock }) => {
+                return Err(AcquireError::TooManyHolds { lock });
+            }
+            Err(ReenterError::Store(error)) => return Err(error.into()),
+        };
+        if let Some(hold) = self.request.min_hold
+            && let LeaseState::Lost(reason) = held.lease.close_if_held(engine.clock.now() + hold)
+        {
+            return Err(AcquireError::Lost(LeaseLost::new(&held.lease, reason)));
+        }
+        Ok(Some(guard))
+    }
+
+    /// Waits until no release or withdrawal of this process is on its way. The command of the call
+    /// included, that takes no longer than one command may.
+    async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
+        let Self { engine, name, request, .. } = self;
+        let time = engine.timing.command_deadline(request.terms.ttl);
+        let until = *ends.get_or_insert(self.started + time);
+        // By hand: the state of the name wakes the waker that it has of this task.
+        let released = poll_fn(|cx| {
+            let released = engine.with(name, |entry, env| {
+                let is_released = entry.state.is_released(cx.waker(), until);
+                let is_over = is_released != Ok(false) || env.now >= until;
+                if is_over { Poll::Ready(is_released) } else { Poll::Pending }
+            });
+            released.unwrap_or(Poll::Ready(Ok(true)))
+        });
+        match released.await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.unheard()),
+            Err(error) => Err(failed(engine, name, self.started, error)),
+        }
+    }
+
+    /// What the call ends with that gets no lease.
+    async fn give_up(
+        &self,
+        why: NoLease,
+        line: Option<InLine<'_>>,
+        tally: &mut AcquireTally<'_>,
+    ) -> AcquireError {
+        let Self { engine, name, request, .. } = self;
+        match why {
+            NoLease::Closed => return self.closed(),
+            NoLease::Failed(error) => return failed(engine, name, self.started, error),
+            NoLease::Unavailable => {
+                // While the task stands in line: to leave it may count as a failure.
+                let failing = self.failing().filter(|failing| failing.failed > 0);
+                return unavailable(engine, name, self.started, failing);
+            }
+            NoLease::TimedOut if request.tries => return self.unheard(),
+            NoLease::Busy if line.is_none() => {
+                if let Some(error) = self.asked_in_vain() {
+                    return error;
+                }
+                tally.finds_held();
+            }
+            NoLease::Kept => {
+                tally.finds_held();
+                tally.found = Contention::Kept;
+            }
+            NoLease::TimedOut if !self.knows(NameState::is_known_held) => {}
+            NoLease::TimedOut
+            | NoLease::Busy
+            | NoLease::Releasing
+            | NoLease::Dismissed
+            | NoLease::HeldByOwner => tally.finds_held(),
+        }
+        self.timeout(line).await
     }
 
     /// The runtime gives no new leases.
@@ -193,8 +246,8 @@ impl Wait {
         if self.engine.is_forked() {
             return self.forked();
         }
-        if self.engine.refuses() {
-            let (lock, draining) = (self.name.clone(), self.engine.is_draining());
+        if self.engine.ending.refuses() {
+            let (lock, draining) = (self.name.clone(), self.engine.ending.is_draining());
             return AcquireError::ShutDown { lock, draining };
         }
         runtime_stopped().for_lock(&self.name).into()
@@ -205,46 +258,21 @@ impl Wait {
         self.engine.outages().origin().error().for_lock(&self.name).into()
     }
 
-    /// The lease that the owner has already, if it has one.
-    fn held(&self) -> Option<Arc<Held>> {
-        let held = self.owner.as_ref().and_then(|owner| owner.held(&self.name));
-        // A lease that its last guard is just releasing cannot be entered.
-        held.filter(|held| held.lease.state() != LeaseState::Released)
-    }
-
-    fn take_over(&self, lease: Arc<HeldLease>, started: Instant) -> Result<Guard, AcquireError> {
+    fn take_over(&self, lease: Arc<HeldLease>) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
-        self.request.metrics.waited(lease.since().saturating_since(started));
+        self.request.metrics.waited(lease.since().saturating_since(self.started));
         let holds = Mutex::new(Holds::first());
-        let held =
-            Arc::new(Held { engine: Arc::clone(engine), lease, owner: owner.clone(), holds });
+        let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
         if let Some(owner) = owner {
-            owner.gain(&held);
+            owner.gain(&engine.own_holds, &held);
         }
-        let guard = Guard::new(held);
+        let guard = Guard::new(Arc::clone(engine), held);
         // After the lease is watched: a shutdown from now on finds it there.
-        if engine.refuses() {
+        if engine.ending.refuses() {
             return Err(self.closed());
         }
         Ok(guard)
-    }
-}
-
-/// See [`Wait::recall_ends`]; `None` if the process was away for so long that this is over.
-fn recall_ends(engine: &Engine, ttl: Ttl, started: Instant) -> Option<Instant> {
-    let (now, latest) = (engine.clock.now(), started + engine.timing.command_deadline(ttl));
-    let ends = now.min(latest) + RECALL;
-    (now < ends).then_some(ends)
-}
-
-/// Enters the lease that the owner has already.
-async fn reenter(held: Arc<Held>, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
-    match Guard::enter(&held, until).await {
-        Ok(entered) => Ok(entered),
-        Err(ReenterError::Lost(lost)) => Err(AcquireError::Lost(lost)),
-        Err(ReenterError::TooManyHolds { lock }) => Err(AcquireError::TooManyHolds { lock }),
-        Err(ReenterError::Store(error)) => Err(error.into()),
     }
 }
 
@@ -259,7 +287,7 @@ fn runtime_stopped() -> StoreError {
 
 /// What a call has learnt of its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum Contention {
     /// Nothing: it may be free.
     Free,
     /// Another has it.
@@ -269,11 +297,11 @@ enum Found {
 }
 
 /// Counts how a call went, also when its future is dropped.
-pub(super) struct Tally<'a> {
+pub(super) struct AcquireTally<'a> {
     metrics: &'a ClassMetrics,
     tries: bool,
     started: Instant,
-    found: Found,
+    found: Contention,
     waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
@@ -283,13 +311,13 @@ pub(super) struct Tally<'a> {
     outcome: AcquireOutcome,
 }
 
-impl<'a> Tally<'a> {
-    pub(super) fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
+impl<'a> AcquireTally<'a> {
+    fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
         Self {
             metrics,
             tries,
             started,
-            found: Found::Free,
+            found: Contention::Free,
             waiting: false,
             behind: None,
             reentered: false,
@@ -299,8 +327,8 @@ impl<'a> Tally<'a> {
     }
 
     /// Another has the lock, by what the server said or this runtime knows.
-    pub(super) fn finds_held(&mut self) {
-        if std::mem::replace(&mut self.found, Found::Held) == Found::Free
+    fn finds_held(&mut self) {
+        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
             && let Some(behind) = self.behind
         {
             self.metrics.queued(behind);
@@ -308,19 +336,19 @@ impl<'a> Tally<'a> {
     }
 
     pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
-        if std::mem::replace(&mut self.waiting, true) {
+        if mem::replace(&mut self.waiting, true) {
             return;
         }
         self.metrics.waits.began(self.started);
         let (behind, is_held) =
-            in_line.look(|cohort, _| (cohort.length(), cohort.is_known_held())).unwrap_or_default();
+            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
         self.behind = Some(behind);
         if is_held {
             self.finds_held();
         }
     }
 
-    pub(super) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+    fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
         self.outcome = match outcome {
             Ok(_) if self.reentered => AcquireOutcome::Reentered,
             Ok(_) => AcquireOutcome::Acquired,
@@ -333,14 +361,14 @@ impl<'a> Tally<'a> {
     }
 }
 
-impl Drop for Tally<'_> {
+impl Drop for AcquireTally<'_> {
     fn drop(&mut self) {
         if self.waiting {
             self.metrics.waits.ended(self.started);
         }
         self.metrics.acquire(self.outcome);
         // Now and not before: a share of the calls is never above all of them.
-        if self.found != Found::Free {
+        if self.found != Contention::Free {
             self.metrics.contended();
         }
     }

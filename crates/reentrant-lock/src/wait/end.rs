@@ -1,14 +1,18 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind};
+use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind, store::Inspection};
+use tokio::select;
 
 use crate::{
-    cohort::{Cohort, Failing, unheard},
-    engine::{Engine, InLine},
+    engine::Engine,
     error::{AcquireError, HolderInfo, Unavailable, WaitTimeout},
+    queue::{Failing, NameState, unheard},
 };
 
-use super::{Patience, Wait};
+use super::{
+    call::{AcquireCall, WaitLimit},
+    line::InLine,
+};
 
 /// A timeout is not held up for long by finding out who holds the lock.
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
@@ -20,91 +24,88 @@ const ROUND_TRIPS: u32 = 8;
 /// What a grant that waits for replicas takes besides its wait, and until it is taken back.
 const WAY: Duration = Duration::from_millis(100);
 
-impl Wait {
+impl AcquireCall {
     /// What a call ends with whose time was over before it could ask, or ask once more.
-    pub(super) async fn too_late(&self, started: Instant) -> AcquireError {
+    pub(super) async fn too_late(&self) -> AcquireError {
         if self.request.tries {
             // Nothing was sent, so whether the lock is taken is unknown.
-            return self.engine.failed(&self.name, started, unasked());
+            return failed(&self.engine, &self.name, self.started, unasked());
         }
-        if self.is_silent_throughout(started) {
-            return self.engine.unavailable(&self.name, started, None);
+        if self.is_silent_throughout() {
+            return unavailable(&self.engine, &self.name, self.started, None);
         }
-        self.timeout(started, None).await
+        self.timeout(None).await
     }
 
     /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server
     /// said of other processes counts until a command fails.
-    pub(super) fn is_silent_throughout(&self, started: Instant) -> bool {
+    pub(super) fn is_silent_throughout(&self) -> bool {
         let silence = self.engine.outages().state();
-        if self.request.tries || silence.heard_since(started) || self.is_held_here() {
+        if self.request.tries || silence.heard_since(self.started) || self.is_held_here() {
             return false;
         }
-        let is_unknown =
-            silence.has_been_silent_since(started) && !self.knows(Cohort::is_held_elsewhere);
+        let is_unknown = silence.has_been_silent_since(self.started)
+            && !self.knows(NameState::is_held_elsewhere);
         silence.outage().is_some() || is_unknown
     }
 
     /// Whether this process itself has the lock, or keeps it closed.
     pub(super) fn is_held_here(&self) -> bool {
         let now = self.engine.clock.now();
-        self.knows(|cohort| cohort.is_held_here(now))
+        self.knows(|state| state.is_held_here(now))
     }
 
-    pub(super) fn knows(&self, look: impl FnOnce(&Cohort) -> bool) -> bool {
+    pub(super) fn knows(&self, look: impl FnOnce(&NameState) -> bool) -> bool {
         self.engine.look(&self.name, look).unwrap_or(false)
     }
 
-    pub(super) fn unheard(&self, started: Instant) -> AcquireError {
-        self.engine.failed(&self.name, started, unheard_by_a_try())
+    pub(super) fn unheard(&self) -> AcquireError {
+        failed(&self.engine, &self.name, self.started, unheard_by_a_try())
     }
 
     /// What a try ends with that stands behind others of its process: an error if they ask in vain.
-    pub(super) fn asked_in_vain(&self, started: Instant) -> Option<AcquireError> {
-        let failing = self.failing(started).filter(|failing| failing.failed > 0);
+    pub(super) fn asked_in_vain(&self) -> Option<AcquireError> {
+        let failing = self.failing().filter(|failing| failing.failed > 0);
         let is_outage = self.engine.outages().state().outage().is_some();
         let in_vain = (is_outage || failing.is_some()) && !self.is_held_here();
-        in_vain.then(|| self.engine.unavailable(&self.name, started, failing))
+        in_vain.then(|| unavailable(&self.engine, &self.name, self.started, failing))
     }
 
     /// Why it is not known whether others hold the lock.
-    pub(super) fn failing(&self, started: Instant) -> Option<Failing> {
-        let failing = self.engine.look(&self.name, |cohort| cohort.failing(started)).flatten()?;
+    pub(super) fn failing(&self) -> Option<Failing> {
+        let failing =
+            self.engine.look(&self.name, |state| state.failing(self.started)).flatten()?;
         let is_of_others =
             failing.error.is_unacknowledged() && !self.request.terms.acks.are_asked();
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
 
     /// What a call ends with whose time is over.
-    pub(super) async fn timeout(
-        &self,
-        started: Instant,
-        in_line: Option<InLine<'_>>,
-    ) -> AcquireError {
+    pub(super) async fn timeout(&self, in_line: Option<InLine<'_>>) -> AcquireError {
         let (engine, tries) = (&self.engine, self.request.tries);
-        let waited = engine.clock.now().saturating_since(started);
-        let position = in_line.as_ref().and_then(|in_line| in_line.look(Cohort::position));
+        let waited = engine.clock.now().saturating_since(self.started);
+        let position = in_line.as_ref().and_then(|in_line| in_line.look(NameState::position));
         // While a try waits for a recall, the last word is that the lock is taken.
-        let failing = self.failing(started).filter(|_| !tries && self.recall_ends.is_none());
-        let round_trip = engine.look(&self.name, Cohort::round_trip).unwrap_or_default();
-        let too_few = engine.look(&self.name, |cohort| cohort.too_few(started)).flatten();
+        let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());
+        let round_trip = engine.look(&self.name, NameState::round_trip).unwrap_or_default();
+        let too_few = engine.look(&self.name, |state| state.too_few(self.started)).flatten();
         let too_few = too_few.filter(|_| !tries && self.request.terms.acks.are_asked());
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         if failing.is_some() {
-            return engine.unavailable(&self.name, started, failing);
+            return unavailable(engine, &self.name, self.started, failing);
         }
         let may_wait = self.longest_wait_for_replicas();
         let is_acknowledged =
             |holder: Option<&HolderInfo>| holder.is_some_and(|one| one.is_acknowledged(may_wait));
-        let holder = match self.patience {
-            Patience::Try => Ok(None),
+        let holder = match self.limit {
+            WaitLimit::Try => Ok(None),
             _ => self.holder(round_trip).await,
         };
         match holder {
-            Err(failing) => engine.unavailable(&self.name, started, failing),
+            Err(failing) => unavailable(engine, &self.name, self.started, failing),
             Ok(holder) if too_few.is_some() && !is_acknowledged(holder.as_ref()) => {
-                engine.unavailable(&self.name, started, too_few)
+                unavailable(engine, &self.name, self.started, too_few)
             }
             Ok(holder) => AcquireError::Timeout(Box::new(WaitTimeout {
                 lock: self.name.clone(),
@@ -140,18 +141,27 @@ impl Wait {
         if here.is_some() && engine.outages().state().outage().is_some() {
             return Ok(here);
         }
-        let seen = engine.holder_on_server(&self.name, LONGEST_LOOK).await;
-        if let Some(Ok(seen)) = seen {
-            return Ok(seen.or(here));
-        }
+        let now = engine.clock.now();
+        // A server that takes longer than that is slow, and has not failed.
+        let deadline = now + engine.timing.command_timeout;
+        let seen = select! {
+            biased;
+            seen = engine.inspect_until(&self.name, now, deadline) => Some(seen),
+            () = engine.clock.sleep_until(now + LONGEST_LOOK) => None,
+        };
+        let seen = match seen {
+            Some(Ok(seen)) => return Ok(holder_in(engine, seen).or(here)),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
         if is_held_here {
             return Ok(here);
         }
         let (now, silence) = (engine.clock.now(), engine.outages().state());
         let is_silent = !silence.heard_since(since);
         match seen {
-            Some(Err(error)) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
-                Err(Some(Failing { since, silent_since: None, failed: 1, error }))
+            Some(error) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
+                Err(Some(Failing::once(since, error)))
             }
             None if is_silent
                 && now < since + LONGEST_LOOK + LATE
@@ -166,52 +176,63 @@ impl Wait {
     }
 }
 
-impl Engine {
-    /// What a call ends with when the server did not answer, or refused; `failing` is what the
-    /// commands about its lock met.
-    pub(crate) fn unavailable(
-        &self,
-        lock: &LockName,
-        started: Instant,
-        failing: Option<Failing>,
-    ) -> AcquireError {
-        let (now, silence) = (self.clock.now(), self.outages().state());
-        let outage = silence.outage();
-        let heard_since = |failing: &Failing| silence.heard_since(failing.since);
-        // Without an outage, the commands about this lock alone have failed.
-        let answers_others = outage.is_none() && failing.as_ref().is_some_and(heard_since);
-        let (since, failed) = match (&outage, &failing) {
-            (Some(outage), _) => (outage.since, outage.unanswered),
-            (None, Some(failing)) if answers_others => (failing.since, failing.failed.into()),
-            // What was sent is still on its way.
-            (None, _) => (silence.silent_since().unwrap_or(started), 0),
-        };
-        let last_error = || outage.and_then(|outage| outage.last_error);
-        let error = failing.map(|failing| failing.error).or_else(last_error);
-        AcquireError::Unavailable(Box::new(Unavailable {
-            lock: lock.clone(),
-            waited: now.saturating_since(started),
-            silent_for: now.saturating_since(since),
-            answers_others,
-            failed,
-            error: error.unwrap_or_else(not_yet).for_no_lock(),
-        }))
-    }
+/// What a call ends with when the server did not answer, or refused; `failing` is what the commands
+/// about its lock met.
+pub(crate) fn unavailable(
+    engine: &Engine,
+    lock: &LockName,
+    started: Instant,
+    failing: Option<Failing>,
+) -> AcquireError {
+    let (now, silence) = (engine.clock.now(), engine.outages().state());
+    let outage = silence.outage();
+    let heard_since = |failing: &Failing| silence.heard_since(failing.since);
+    // Without an outage, the commands about this lock alone have failed.
+    let answers_others = outage.is_none() && failing.as_ref().is_some_and(heard_since);
+    let (since, failed) = match (&outage, &failing) {
+        (Some(outage), _) => (outage.since, outage.unanswered),
+        (None, Some(failing)) if answers_others => (failing.since, failing.failed.into()),
+        // What was sent is still on its way.
+        (None, _) => (silence.silent_since().unwrap_or(started), 0),
+    };
+    let last_error = || outage.and_then(|outage| outage.last_error);
+    let error = failing.map(|failing| failing.error).or_else(last_error);
+    AcquireError::Unavailable(Box::new(Unavailable {
+        lock: lock.clone(),
+        waited: now.saturating_since(started),
+        silent_for: now.saturating_since(since),
+        answers_others,
+        failed,
+        error: error.unwrap_or_else(not_yet).for_no_lock(),
+    }))
+}
 
-    pub(crate) fn failed(
-        &self,
-        lock: &LockName,
-        started: Instant,
-        error: StoreError,
-    ) -> AcquireError {
-        if !error.kind().is_transient() {
-            return error.for_lock(lock).into();
-        }
-        self.unavailable(
-            lock,
-            started,
-            Some(Failing { since: started, silent_since: None, failed: 1, error }),
-        )
+/// What a call ends with whose own command failed.
+pub(crate) fn failed(
+    engine: &Engine,
+    lock: &LockName,
+    started: Instant,
+    error: StoreError,
+) -> AcquireError {
+    if !error.kind().is_transient() {
+        return error.for_lock(lock).into();
+    }
+    unavailable(engine, lock, started, Some(Failing::once(started, error)))
+}
+
+/// Who holds a lock, as the server has it.
+pub(super) fn holder_in(engine: &Engine, inspection: Inspection) -> Option<HolderInfo> {
+    match inspection {
+        Inspection::Held(record) => Some(HolderInfo {
+            this_runtime: record.id.runtime() == engine.runtime_id(),
+            label: record.label,
+            lease: record.id,
+            fence: record.fence,
+            held_for: record.held_for,
+            remaining: record.remaining,
+            kept: record.kept,
+        }),
+        Inspection::Free { .. } => None,
     }
 }
 

@@ -3,6 +3,9 @@
 
 mod call;
 mod end;
-mod in_line;
+mod line;
+mod waiting;
 
-pub(crate) use call::{Patience, Wait};
+pub(crate) use call::{AcquireCall, WaitLimit};
+pub(crate) use end::{failed, unavailable};
+pub(crate) use line::LeaseRequest;

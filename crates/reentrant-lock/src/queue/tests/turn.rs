@@ -58,7 +58,7 @@ fn an_offer_that_is_cancelled_goes_to_the_next_task_and_its_token_is_spent() {
     let [first, second, third] = [scene.join(), scene.join(), scene.join()];
     let _ = scene.granted(first, 10, 20, false);
     let _ = scene.release(10);
-    let _ = scene.with(|cohort, env| cohort.leave(env, second));
+    let _ = scene.with(|state, env| state.leave(env, second));
     assert_eq!(scene.takes(third), 12);
 }
 
@@ -69,7 +69,7 @@ fn an_offer_that_is_not_taken_ends_the_turn_and_dismisses_the_task() {
     let _ = scene.granted(first, 10, 20, false);
     let _ = scene.release(10);
     scene.pass(1500);
-    let (_, effects) = scene.with(Cohort::on_timer);
+    let (_, effects) = scene.with(NameState::on_timer);
     assert!(scene.send(&release_of(&effects)).is_none());
     assert!(matches!(scene.poll(second), Poll::Ready(Err(NoLease::Dismissed))));
 }

@@ -3,7 +3,7 @@ use super::*;
 /// A scene whose turns are kept for so many milliseconds, where a first lease has token 10.
 fn kept(millis: u64, last: u64) -> (Scene, TurnId) {
     let mut scene = Scene::new();
-    scene.keep = Some(Keep::new(Duration::from_millis(millis), true));
+    scene.keep = Some(Keep { idle: Duration::from_millis(millis), is_worth_it: true });
     let (lead, command) = scene.join_as(false);
     assert!(command.is_some_and(|lead| lead.keeps));
     let taken = scene.granted(lead, 10, last, false);
@@ -25,11 +25,11 @@ fn reuses(scene: &mut Scene) -> u64 {
 fn idles(scene: &mut Scene, token: u64) {
     let (after, effects) = scene.release(token);
     assert!(matches!(after, AfterLease::Settled) && effects.send.is_none());
-    assert!(scene.cohort.is_idle());
+    assert!(scene.state.is_idle());
 }
 
 fn wanted(scene: &mut Scene, turn: TurnId) -> Effects {
-    scene.with(|cohort, env| cohort.on_wanted(env, turn)).1
+    scene.with(|state, env| state.on_wanted(env, turn)).1
 }
 
 fn ends_as(effects: &Effects, outcome: KeptOutcome) {
@@ -52,10 +52,10 @@ fn an_idle_turn_ends_when_its_time_is_over() {
     let (mut scene, _) = kept(1_000, 20);
     idles(&mut scene, 10);
     scene.pass(999);
-    let (_, effects) = scene.with(Cohort::on_timer);
+    let (_, effects) = scene.with(NameState::on_timer);
     assert!(effects.send.is_none());
     scene.pass(1);
-    let (_, effects) = scene.with(Cohort::on_timer);
+    let (_, effects) = scene.with(NameState::on_timer);
     ends_as(&effects, KeptOutcome::Lapsed);
 }
 
@@ -65,9 +65,9 @@ fn an_idle_turn_ends_while_enough_belief_is_left_to_enter() {
     let (mut scene, _) = kept(25_000, 20);
     idles(&mut scene, 10);
     scene.pass(19_499);
-    assert!(scene.with(Cohort::on_timer).1.send.is_none());
+    assert!(scene.with(NameState::on_timer).1.send.is_none());
     scene.pass(1);
-    ends_as(&scene.with(Cohort::on_timer).1, KeptOutcome::Lapsed);
+    ends_as(&scene.with(NameState::on_timer).1, KeptOutcome::Lapsed);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_recall_of_an_older_turn_changes_nothing() {
 #[test]
 fn a_recall_counts_that_comes_before_the_grant() {
     let mut scene = Scene::new();
-    scene.keep = Some(Keep::new(Duration::from_secs(1), true));
+    scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it: true });
     let lead = scene.join();
     let turn = TurnId { id: scene.numbers.known(&scene.name, lead), first: fence(10) };
     assert!(wanted(&mut scene, turn).send.is_none());
@@ -180,7 +180,7 @@ fn a_recall_counts_that_comes_before_the_grant() {
 fn a_turn_is_not_kept_that_others_wait_for_or_that_is_not_worth_it() {
     for (contended, is_worth_it) in [(true, true), (false, false)] {
         let mut scene = Scene::new();
-        scene.keep = Some(Keep::new(Duration::from_secs(1), is_worth_it));
+        scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it });
         let (lead, command) = scene.join_as(false);
         assert_eq!(command.map(|lead| lead.keeps), Some(is_worth_it));
         let _ = scene.granted(lead, 10, 20, contended);
@@ -215,7 +215,7 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
         let (mut scene, _) = kept(1_000, 20);
         let next = scene.join();
         let until = scene.now + Duration::from_millis(less);
-        let _ = scene.with(|cohort, env| cohort.on_release(env, fence(10), until, None, false));
+        let _ = scene.with(|state, env| state.on_release(env, fence(10), until, None, false));
         assert_eq!(scene.poll(next).is_ready(), is_offered, "{less} ms are left");
     }
 }
@@ -223,13 +223,15 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
 #[test]
 fn what_is_released_after_the_runtime_closed_is_not_kept() {
     let (mut scene, _) = kept(1_000, 20);
-    assert!(scene.with(Cohort::on_close).1.send.is_none(), "its holder goes on");
+    assert!(scene.with(NameState::on_close).1.send.is_none(), "its holder goes on");
     assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
 }
 
 #[test]
 fn a_runtime_that_closes_or_keeps_too_much_ends_its_idle_turns() {
-    for end in [Cohort::on_close, Cohort::on_too_many_kept] {
+    let ends: [fn(&mut NameState, &mut Env<'_>); 2] =
+        [NameState::on_close, |state, env| state.end_idle(env, KeptOutcome::Lapsed)];
+    for end in ends {
         let (mut scene, _) = kept(1_000, 20);
         idles(&mut scene, 10);
         ends_as(&scene.with(end).1, KeptOutcome::Lapsed);
@@ -240,7 +242,7 @@ fn a_runtime_that_closes_or_keeps_too_much_ends_its_idle_turns() {
 fn an_idle_turn_that_an_operator_ended_is_gone() {
     let (mut scene, turn) = kept(1_000, 20);
     idles(&mut scene, 10);
-    let ((), effects) = scene.with(|cohort, env| cohort.on_force_released(env, turn));
+    let ((), effects) = scene.with(|state, env| state.on_force_released(env, turn));
     assert!(effects.send.is_none());
     assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine((_, Some(_))))));
 }

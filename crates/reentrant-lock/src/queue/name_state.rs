@@ -1,29 +1,22 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::Waker,
-    time::Duration,
-};
+use std::time::Duration;
 
-use leasehold_core::{
-    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Secret, Terms, Ttl,
-    lease::{Grant, LossReason},
-    metric::{ClassMetrics, KeptOutcome, ReleaseVia},
-    store::Heartbeat,
-};
+use leasehold_core::{FenceToken, Instant, metric::KeptOutcome};
 use leasehold_watchdog::Watch;
 
-use crate::{error::QueuePosition, release::rest, seam::Rules, timing::Timing};
+use crate::{error::QueuePosition, timing::closed_for};
 
 use super::{
-    idle::Keep,
-    opening::Opening,
-    phase::{Phase, Turn},
-    place::{Beat, Failing, Place},
-    queue::{LocalQueue, Ticket},
+    env::{Beat, Env, Outgoing, TurnId},
+    local_queue::{LocalQueue, Ticket},
+    phase::Phase,
+    place::{Failing, QueuedPlace},
+    turn::{Keep, Turn},
+    withdrawals::Withdrawals,
 };
+
+/// How soon a place is asked for again after messages may have been lost. With the pause between
+/// two rounds of heartbeats, these are the 50 ms that are promised.
+const SOON: Duration = Duration::from_millis(30);
 
 /// The tasks of one runtime that want one name, and what the runtime has of it in Redis.
 ///
@@ -33,16 +26,14 @@ use super::{
 ///
 /// # Calling contract
 ///
-/// A cohort neither reads a clock nor sends. The caller holds the lock of the name, and
+/// A state neither reads a clock nor sends. The caller holds the lock of the name, and
 ///
 /// 1. applies one event at a time:
 ///    - what a task does: [`join`](Self::join), [`poll`](Self::poll), [`leave`](Self::leave),
 ///      [`on_watch`](Self::on_watch), [`on_release`](Self::on_release),
 ///      [`is_released`](Self::is_released);
-///    - how a withdrawal is sent: [`on_withdrawal`](Self::on_withdrawal) before the lock is let go
-///      of, [`is_withdrawal_wanted`](Self::is_withdrawal_wanted),
-///      [`on_withdrawal_refused`](Self::on_withdrawal_refused),
-///      [`on_withdrawn`](Self::on_withdrawn);
+///    - how a withdrawal is sent, to [`withdrawals`](Self::withdrawals): that it is about to be
+///      before the lock is let go of, that it was refused, and that it is over;
 ///    - how a release is sent: [`on_release_send`](Self::on_release_send),
 ///      [`has_lost_messages`](Self::has_lost_messages), [`on_release_left`](Self::on_release_left),
 ///      [`on_release_given_up`](Self::on_release_given_up);
@@ -53,10 +44,10 @@ use super::{
 ///      [`on_force_released`](Self::on_force_released);
 ///    - what happens to the runtime: [`on_timer`](Self::on_timer), [`on_lost`](Self::on_lost),
 ///      [`on_lost_messages`](Self::on_lost_messages), [`on_close`](Self::on_close),
-///      [`on_too_many_kept`](Self::on_too_many_kept);
+///      [`end_idle`](Self::end_idle);
 /// 2. lets go of the lock, and only then carries out the [`Effects`](super::Effects) that the event
 ///    has left in [`Env::effects`]: wakers may call back;
-/// 3. sets a timer for [`look_at`](Self::look_at), and forgets the cohort when it
+/// 3. sets a timer for [`look_at`](Self::look_at), and forgets the state when it
 ///    [is done](Self::is_done).
 ///
 /// # States and events
@@ -85,11 +76,11 @@ use super::{
 /// | messages were lost | | asks again soon | asks again soon | | a copy is sent soon |
 /// | close | | → `Idle`, withdrawn | → `Idle`, withdrawn | an open offer, or an idle turn: → `Releasing` | |
 #[derive(Debug, Default)]
-pub(crate) struct Cohort {
+pub(crate) struct NameState {
     pub(super) queue: LocalQueue,
     pub(super) phase: Phase,
-    // Boxed, and mostly nothing: very many names are held.
-    pub(super) opening: Option<Box<Opening>>,
+    /// What the runtime takes back; the engine tells it how each withdrawal goes.
+    pub(crate) withdrawals: Withdrawals,
     /// The first token of the last turn begun.
     pub(super) begun: Option<FenceToken>,
     /// Whether turns are kept when no task holds them, as the latest task asked.
@@ -98,9 +89,9 @@ pub(crate) struct Cohort {
     pub(super) wanted: Option<Box<TurnId>>,
 }
 
-impl Cohort {
+impl NameState {
     pub(crate) fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.opening.is_none()
+        matches!(self.phase, Phase::Idle) && self.queue.is_done() && self.withdrawals.is_empty()
     }
 
     /// Whether the turn is kept although no task holds it or waits for it.
@@ -146,29 +137,21 @@ impl Cohort {
             }
             Phase::Idle => None,
         };
-        due.into_iter().chain(self.watched_until()).min()
+        due.into_iter().chain(self.withdrawals.watched_until()).min()
     }
 
     /// Whether a turn is being given back, or its acquisition withdrawn.
     pub(crate) fn is_ending(&self, turn: TurnId) -> bool {
         let is_releasing =
             matches!(&self.phase, Phase::Releasing(releasing) if releasing.turn.id() == turn);
-        is_releasing || self.opening.as_ref().is_some_and(|opening| opening.withdraws(turn.id))
-    }
-
-    pub(super) fn is_withdrawing(&self) -> bool {
-        self.opening.as_ref().is_some_and(|opening| opening.is_withdrawing())
-    }
-
-    pub(super) fn watched_until(&self) -> Option<Instant> {
-        self.opening.as_ref()?.watched_until
+        is_releasing || self.withdrawals.has(turn.id)
     }
 
     pub(crate) fn watch(&self) -> Option<Watch> {
         self.turn()?.watch
     }
 
-    fn place(&self) -> Option<&Place> {
+    fn place(&self) -> Option<&QueuedPlace> {
         match &self.phase {
             Phase::Place(place) => Some(place),
             _ => None,
@@ -200,7 +183,7 @@ impl Cohort {
     pub(crate) fn is_held_here(&self, now: Instant) -> bool {
         match &self.phase {
             Phase::Turn(_) => !self.is_idle(),
-            Phase::Releasing(releasing) => rest(releasing.closed_until, now).is_some(),
+            Phase::Releasing(releasing) => closed_for(releasing.closed_until, now).is_some(),
             Phase::Idle | Phase::Asking(_) | Phase::Place(_) => false,
         }
     }
@@ -228,163 +211,108 @@ impl Cohort {
     pub(crate) fn round_trip(&self) -> Duration {
         self.place().map_or(Duration::ZERO, |place| place.round_trip)
     }
-}
 
-pub(super) fn wake_tries(opening: &mut Option<Box<Opening>>, wake: &mut Vec<Waker>) {
-    if opening.as_mut().is_some_and(|opening| opening.wake(wake)) {
-        *opening = None;
-    }
-}
-
-/// What a rule may read, and the effects that it asks for.
-#[derive(Debug)]
-pub(crate) struct Env<'a> {
-    pub(crate) name: &'a LockName,
-    pub(crate) now: Instant,
-    /// Where jitter comes from.
-    pub(crate) entropy: &'a dyn Entropy,
-    pub(crate) numbers: &'a Numbers,
-    pub(crate) timing: &'a Timing,
-    pub(crate) rules: &'a Rules,
-    pub(crate) effects: Effects,
-}
-
-impl Env<'_> {
-    /// An id that was never used, for an acquisition of this lock.
-    pub(super) fn id(&self) -> AcquisitionId {
-        self.known(self.numbers.next())
-    }
-
-    /// The id of an acquisition of this lock, by its number.
-    pub(super) fn known(&self, number: u64) -> AcquisitionId {
-        self.numbers.known(self.name, number)
-    }
-
-    /// A fraction in `[0, 1)`.
-    pub(super) fn jitter(&self) -> f64 {
-        self.entropy.fraction()
-    }
-
-    /// When the heartbeat after one of `sent_at` is due: three may be lost in a claim window.
-    pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
-        let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter() / 4.0);
-        sent_at + pause.max(Timing::SHORTEST_PAUSE)
-    }
-}
-
-/// Where the numbers of a runtime come from: none is given twice.
-#[derive(Debug)]
-pub(crate) struct Numbers {
-    runtime_id: RuntimeId,
-    secret: Secret,
-    acquisitions: AtomicU64,
-    changes: AtomicU64,
-}
-
-impl Numbers {
-    pub(crate) fn new(runtime_id: RuntimeId, secret: Secret) -> Self {
-        let (acquisitions, changes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { runtime_id, secret, acquisitions, changes }
-    }
-
-    pub(crate) fn runtime_id(&self) -> RuntimeId {
-        self.runtime_id
+    /// Something is due, as the row `timer` of the [states and events](NameState) says; or a task that
+    /// asks or tries is to be woken.
+    pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
+        let now = env.now;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.withdrawals.watched_until()) {
+            self.withdrawals.wake_tries(&mut env.effects.wake);
+        }
+        match &mut self.phase {
+            Phase::Place(place) if place.is_due(env) => {
+                // The task for whose ttl it was asked may be gone.
+                place.terms = self.queue.first().map_or(place.terms, |(_, terms)| terms);
+                return Some(place.beat(env, self.begun));
+            }
+            Phase::Asking(asking) if asking.unattended_at(env) <= now => {
+                let lead = asking.lead();
+                self.leave(env, lead);
+            }
+            Phase::Asking(asking) if is_due(asking.calls_at) => {
+                asking.calls_at = None;
+                env.effects.wake.extend(self.queue.waker(asking.lead()));
+            }
+            Phase::Turn(turn) if is_due(turn.stale_at(env)) => {
+                // Its task is sent away, and the turn ends.
+                if let Some(offer) = turn.open_offer() {
+                    env.effects.wake.extend(self.queue.waker(offer.ticket));
+                    self.queue.leave(offer.ticket, &mut env.effects.discarded);
+                    self.release(env, None, None);
+                }
+            }
+            Phase::Turn(turn) if is_due(turn.idle_ends_at()) => {
+                self.end_idle(env, KeptOutcome::Lapsed);
+            }
+            Phase::Releasing(releasing) if is_due(releasing.asks_soon) => {
+                (releasing.asks_soon, releasing.asks_now) = (None, true);
+                env.effects.wake.extend(releasing.sender_waker.take());
+            }
+            Phase::Releasing(releasing)
+                if !self.queue.is_empty() && is_due(releasing.overdue_at(env)) =>
+            {
+                // Whether it was executed or not, its turn is withdrawn, and the runtime asks anew.
+                let turn = releasing.turn.id();
+                self.on_release_given_up(env, turn);
+                if let Phase::Place(place) = &mut self.phase {
+                    return Some(place.beat(env, self.begun));
+                }
+            }
+            Phase::Releasing(releasing) if is_due(releasing.unattended_at(env)) => {
+                // The holder has waited for a claim window: the runtime sends a copy.
+                releasing.attended_since = None;
+                env.effects.send = Some(Outgoing::Release(releasing.command(None)));
+            }
+            _ => {}
+        }
+        None
     }
 
-    /// A number that was never used, for an acquisition or a lease.
-    pub(crate) fn next(&self) -> u64 {
-        self.acquisitions.fetch_add(1, Ordering::Relaxed) + 1
+    /// Messages may have been lost: a place is asked for again soon, whatever is in flight. That
+    /// answer may be older than what was lost, or never come.
+    pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
+        let soon = env.now + SOON.mul_f64(env.jitter());
+        match &mut self.phase {
+            Phase::Place(place) => place.ask_soon(soon),
+            // Its task is woken, and when it is polled the runtime asks: one that is never polled
+            // is not to keep its place.
+            Phase::Asking(asking) => {
+                asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
+                asking.asks_soon = Some(asking.asks_soon.map_or(soon, |at| at.min(soon)));
+            }
+            // A later loss does not put off an earlier one.
+            Phase::Releasing(releasing) if releasing.next.is_some() => {
+                releasing.asks_soon = Some(releasing.asks_soon.map_or(soon, |at| at.min(soon)));
+            }
+            Phase::Releasing(_) | Phase::Turn(_) | Phase::Idle => {}
+        }
     }
 
-    /// The id of an acquisition, as the store has it.
-    pub(crate) fn known(&self, lock: &LockName, number: u64) -> AcquisitionId {
-        self.secret.sign(lock, AcquisitionId::new(self.runtime_id, number))
+    /// Whether a message may be on its way to it.
+    pub(crate) fn expects_messages(&self) -> bool {
+        matches!(self.phase, Phase::Place(_) | Phase::Asking(_) | Phase::Releasing(_))
     }
 
-    /// Whether an id with this word was made here, for this lock.
-    pub(crate) fn proves(&self, lock: &LockName, id: AcquisitionId) -> bool {
-        id.runtime() == self.runtime_id && self.secret.proves(lock, id)
+    /// The runtime gives no new leases: all tasks are sent away, and what is not held is given up.
+    pub(crate) fn on_close(&mut self, env: &mut Env<'_>) {
+        // A lease that goes on is not followed by an idle turn, which no task could take.
+        self.keep = None;
+        env.effects.wake.extend(self.queue.dismiss());
+        match &self.phase {
+            Phase::Asking(asking) => {
+                env.effects.withdraw.push((asking.id, asking.terms.ttl));
+                self.phase = Phase::Idle;
+            }
+            Phase::Place(place) => {
+                env.effects.withdraw.push((place.id, place.terms.ttl));
+                self.phase = Phase::Idle;
+            }
+            Phase::Turn(turn) if turn.open_offer().is_some() || turn.idle_ends_at().is_some() => {
+                self.release(env, None, None);
+            }
+            // A holder goes on; what follows a release is withdrawn when that is answered.
+            Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
+        }
     }
-
-    /// The number of a heartbeat, or of a change of holds: greater than those before.
-    pub(crate) fn change(&self) -> u64 {
-        self.changes.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-/// What is to be done once a rule has been applied, outside of every lock.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    pub(crate) wake: Vec<Waker>,
-    /// To drop a waker may drop a task, and whatever it has of this very name.
-    pub(crate) discarded: Vec<Waker>,
-    pub(crate) send: Option<Outgoing>,
-    /// Acquisitions to withdraw, whatever they have by now.
-    pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
-    /// What watched a turn that is over.
-    pub(crate) forget: Option<Watch>,
-    /// Why the holder of a lease of that turn has lost it.
-    pub(crate) lost: Option<LossReason>,
-    pub(crate) ended: Option<Ended>,
-    pub(crate) kept: Option<KeptOutcome>,
-    /// Where commands and leases count; `None` for the class of the task that came first.
-    pub(crate) metrics: Option<Arc<ClassMetrics>>,
-}
-
-impl Effects {
-    pub(crate) fn sends(&self) -> bool {
-        self.send.is_some() || !self.withdraw.is_empty()
-    }
-}
-
-/// A turn that is over.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
-    pub(crate) leases: u32,
-    /// Whether another runtime wanted the lock, before the turn or in it.
-    pub(crate) was_wanted: bool,
-}
-
-#[derive(Debug)]
-pub(crate) enum Outgoing {
-    /// End the turn on the server that is being given back.
-    Release(TurnRelease),
-    /// Confirm a grant by a renewal, before any task believes in it.
-    Confirm(Box<Grant>),
-    Heartbeat(Box<Beat>),
-}
-
-/// A turn, as commands name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TurnId {
-    pub(crate) id: AcquisitionId,
-    pub(crate) first: FenceToken,
-}
-
-impl TurnId {
-    pub(crate) fn of(grant: &Grant) -> Self {
-        Self { id: grant.id(), first: grant.first() }
-    }
-}
-
-/// The end of a turn on the server.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TurnRelease {
-    pub(crate) turn: TurnId,
-    pub(crate) ttl: Ttl,
-    /// Until when the lock stays closed after the release (`min_hold`).
-    pub(crate) closed_until: Option<Instant>,
-    /// As which release it counts; `None` where it counts as nothing, or was counted.
-    pub(crate) via: Option<ReleaseVia>,
-}
-
-/// The acquisition with which a runtime queues anew in the step that ends its turn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NextPlace {
-    pub(crate) id: AcquisitionId,
-    pub(crate) terms: Terms,
-    pub(crate) keeps: bool,
-    pub(crate) heartbeat: Heartbeat,
-    /// When the first copy of the release was sent.
-    pub(crate) sent_at: Instant,
 }

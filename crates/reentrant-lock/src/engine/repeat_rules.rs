@@ -1,5 +1,3 @@
-//! What is sent next of a release, and what an answer to it means.
-
 use std::time::Duration;
 
 use leasehold_core::{
@@ -9,31 +7,20 @@ use leasehold_core::{
     store::ReleaseAnswer,
 };
 
-/// What is left at `now` of the time until which a lock is to stay closed, in whole milliseconds
-/// and never less than asked; `None` when it may open.
-pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Duration> {
-    let left = closed_until?.saturating_since(now);
-    if left.is_zero() {
-        return None;
-    }
-    let millis = left.as_nanos().div_ceil(1_000_000);
-    Some(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX)))
-}
-
-/// A release, from its first copy to its end.
+/// When the next copy of a release is sent, and what an answer means; from its first copy to its end.
 ///
 /// One copy of its command is in flight at a time, unless a place in the queue depends on the
 /// release: then another copy follows in the time of a heartbeat, answered or not.
 ///
 /// | event | then |
 /// |---|---|
-/// | a copy is answered | done: [`Outcome`] says what the answer means |
+/// | a copy is answered | done: [`DeliveryEnd`] says what the answer means |
 /// | a copy fails, and no other is in flight | the next copy is sent after a pause |
 /// | the server refuses | done: `Unconfirmed` |
 /// | the next turn has begun | done: `Released`, since the server grants only what was released |
 /// | the lease has expired | done: `Unconfirmed` |
 #[derive(Debug)]
-pub(crate) struct Release {
+pub(crate) struct RepeatRules {
     expires: Instant,
     belief: Option<Belief>,
     /// When the next copy is due; `None` while an answer is awaited.
@@ -44,20 +31,20 @@ pub(crate) struct Release {
     doubtful: bool,
     /// The first copy that asked to keep the lock closed: when it was sent, and for how long.
     first_keep: Option<(Instant, Duration)>,
-    outcome: Option<Outcome>,
+    outcome: Option<DeliveryEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum NextStep {
     /// Send a copy.
     Send,
     /// Wait for an answer, and until this time at most.
     Wait(Option<Instant>),
-    Done(Outcome),
+    Done(DeliveryEnd),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum DeliveryEnd {
     Released,
     /// The server has ended the lease, and keeps the lock closed for so long from the answer on.
     Kept {
@@ -71,7 +58,7 @@ pub(crate) enum Outcome {
     Unconfirmed,
 }
 
-impl Outcome {
+impl DeliveryEnd {
     pub(crate) fn metric(self) -> ReleaseOutcome {
         match self {
             Self::Released => ReleaseOutcome::Released,
@@ -91,7 +78,7 @@ pub(crate) struct Belief {
     pub(crate) overdue_at: Instant,
 }
 
-impl Release {
+impl RepeatRules {
     /// The pauses after failures.
     const SHORTEST: Duration = Duration::from_millis(2);
     const LONGEST: Duration = Duration::from_millis(250);
@@ -110,16 +97,16 @@ impl Release {
         }
     }
 
-    pub(crate) fn next(&self, now: Instant) -> Step {
+    pub(crate) fn next(&self, now: Instant) -> NextStep {
         match (self.outcome, self.send_at) {
-            (Some(outcome), _) => Step::Done(outcome),
+            (Some(outcome), _) => NextStep::Done(outcome),
             (None, _) if now >= self.expires && self.in_flight == 0 => {
-                Step::Done(Outcome::Unconfirmed)
+                NextStep::Done(DeliveryEnd::Unconfirmed)
             }
-            (None, _) if now >= self.expires => Step::Wait(None),
-            (None, Some(at)) if now >= at => Step::Send,
-            (None, Some(at)) => Step::Wait(Some(at.min(self.expires))),
-            (None, None) => Step::Wait(None),
+            (None, _) if now >= self.expires => NextStep::Wait(None),
+            (None, Some(at)) if now >= at => NextStep::Send,
+            (None, Some(at)) => NextStep::Wait(Some(at.min(self.expires))),
+            (None, None) => NextStep::Wait(None),
         }
     }
 
@@ -143,10 +130,12 @@ impl Release {
     ) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.outcome = match reply {
-            Ok(ReleaseAnswer::Kept { remaining }) => Some(Outcome::Kept { remaining: *remaining }),
+            Ok(ReleaseAnswer::Kept { remaining }) => {
+                Some(DeliveryEnd::Kept { remaining: *remaining })
+            }
             Ok(ReleaseAnswer::Gone) => Some(self.gone(now, LossReason::Gone)),
             Ok(ReleaseAnswer::DataLost) => Some(self.gone(now, LossReason::DataLost)),
-            Ok(_) => Some(Outcome::Released),
+            Ok(_) => Some(DeliveryEnd::Released),
             Err(error) if error.kind().is_transient() => {
                 self.doubtful |= error.kind() == StoreErrorKind::Indeterminate;
                 if self.in_flight == 0 {
@@ -156,7 +145,7 @@ impl Release {
                 }
                 return;
             }
-            Err(_) => Some(Outcome::Unconfirmed),
+            Err(_) => Some(DeliveryEnd::Unconfirmed),
         };
     }
 
@@ -166,21 +155,25 @@ impl Release {
 
     /// The next turn has begun, so this one has ended.
     pub(crate) fn on_next_turn(&mut self) {
-        self.outcome = Some(Outcome::Released);
+        self.outcome = Some(DeliveryEnd::Released);
     }
 
     /// What it means at `now` that the server does not have the lease, and says why.
-    fn gone(&self, now: Instant, why: LossReason) -> Outcome {
-        let Some(Belief { until, overdue_at }) = self.belief else { return Outcome::Gone };
+    fn gone(&self, now: Instant, why: LossReason) -> DeliveryEnd {
+        let Some(Belief { until, overdue_at }) = self.belief else { return DeliveryEnd::Gone };
         // A lock that was kept would still be there, with a margin for clocks whose rates differ.
         if self.first_keep.is_some_and(|(sent_at, keep)| now < believed_until(sent_at, keep)) {
-            return Outcome::Lost(why);
+            return DeliveryEnd::Lost(why);
         }
         if now >= until {
-            return Outcome::Gone;
+            return DeliveryEnd::Gone;
         }
         // An earlier copy ended it: no other could have before the deadline.
-        if self.doubtful || now >= overdue_at { Outcome::Released } else { Outcome::Lost(why) }
+        if self.doubtful || now >= overdue_at {
+            DeliveryEnd::Released
+        } else {
+            DeliveryEnd::Lost(why)
+        }
     }
 }
 
@@ -188,47 +181,38 @@ impl Release {
 mod tests {
     use super::*;
 
-    const LOST: Outcome = Outcome::Lost(LossReason::Gone);
+    const LOST: DeliveryEnd = DeliveryEnd::Lost(LossReason::Gone);
 
     fn at(micros: u64) -> Instant {
         Instant::at(Duration::from_micros(micros))
     }
 
     #[test]
-    fn a_rest_is_never_shorter_than_asked() {
-        assert_eq!(rest(None, at(0)), None);
-        assert_eq!(rest(Some(at(5_000)), at(5_000)), None);
-        assert_eq!(rest(Some(at(5_000)), at(7_000)), None);
-        assert_eq!(rest(Some(at(5_000)), at(1_000)), Some(Duration::from_millis(4)));
-        assert_eq!(rest(Some(at(5_001)), at(1_000)), Some(Duration::from_millis(5)));
-    }
-
-    #[test]
     fn gone_is_not_kept_before_the_time_is_over() {
         let kept = || {
             let belief = Belief { until: at(30_000_000), overdue_at: at(0) };
-            let mut release = Release::new(at(0), at(40_000_000), Some(belief));
+            let mut release = RepeatRules::new(at(0), at(40_000_000), Some(belief));
             release.on_send(at(1_000_000), Some(Duration::from_secs(10)), None);
             release.on_send(at(2_000_000), Some(Duration::from_secs(1)), None);
             release
         };
         assert_eq!(gone_at(kept(), 10_800_000), LOST);
         let later = gone_at(kept(), 10_900_000);
-        assert_eq!(later, Outcome::Released, "a hundredth for clocks that differ");
+        assert_eq!(later, DeliveryEnd::Released, "a hundredth for clocks that differ");
     }
 
-    fn release() -> Release {
+    fn release() -> RepeatRules {
         let belief = Belief { until: at(9_000), overdue_at: at(3_000) };
-        Release::new(at(0), at(20_000), Some(belief))
+        RepeatRules::new(at(0), at(20_000), Some(belief))
     }
 
     fn failed(kind: StoreErrorKind) -> Result<ReleaseAnswer, StoreError> {
         Err(StoreError::new(kind, "nothing was heard", "repeat it"))
     }
 
-    fn gone_at(mut release: Release, now: u64) -> Outcome {
+    fn gone_at(mut release: RepeatRules, now: u64) -> DeliveryEnd {
         release.on_reply(at(now), 0.0, &Ok(ReleaseAnswer::Gone));
-        let Step::Done(outcome) = release.next(at(now)) else { panic!("it was answered") };
+        let NextStep::Done(outcome) = release.next(at(now)) else { panic!("it was answered") };
         outcome
     }
 
@@ -240,8 +224,12 @@ mod tests {
             release
         };
         assert_eq!(gone_at(sent(None), 10), LOST, "it was the first copy");
-        assert_eq!(gone_at(sent(None), 3_000), Outcome::Released, "the runtime may have sent one");
-        assert_eq!(gone_at(sent(None), 9_000), Outcome::Gone, "its time may have ended it");
+        assert_eq!(
+            gone_at(sent(None), 3_000),
+            DeliveryEnd::Released,
+            "the runtime may have sent one"
+        );
+        assert_eq!(gone_at(sent(None), 9_000), DeliveryEnd::Gone, "its time may have ended it");
         let kept = sent(Some(Duration::from_secs(1)));
         assert_eq!(gone_at(kept, 9_500), LOST, "the lock was to stay closed for longer");
 
@@ -253,38 +241,42 @@ mod tests {
         };
         let definite = again(StoreErrorKind::Definite);
         assert_eq!(gone_at(definite, 30), LOST, "the first copy was not executed");
-        assert_eq!(gone_at(again(StoreErrorKind::Indeterminate), 30), Outcome::Released);
+        assert_eq!(gone_at(again(StoreErrorKind::Indeterminate), 30), DeliveryEnd::Released);
 
         let mut two = sent(None);
         two.on_send(at(20), None, None);
-        assert_eq!(gone_at(two, 30), Outcome::Released, "the answer to the first is lost");
+        assert_eq!(gone_at(two, 30), DeliveryEnd::Released, "the answer to the first is lost");
     }
 
     #[test]
     fn a_copy_follows_a_failure_until_the_lease_has_expired() {
         let mut release = release();
-        assert_eq!(release.next(at(0)), Step::Send);
+        assert_eq!(release.next(at(0)), NextStep::Send);
         release.on_send(at(0), None, None);
-        assert_eq!(release.next(at(10)), Step::Wait(None));
+        assert_eq!(release.next(at(10)), NextStep::Wait(None));
         release.on_reply(at(10), 0.0, &failed(StoreErrorKind::Indeterminate));
-        assert_eq!(release.next(at(10)), Step::Wait(Some(at(1_010))));
-        assert_eq!(release.next(at(1_010)), Step::Send);
-        assert_eq!(release.next(at(20_000)), Step::Done(Outcome::Unconfirmed));
+        assert_eq!(release.next(at(10)), NextStep::Wait(Some(at(1_010))));
+        assert_eq!(release.next(at(1_010)), NextStep::Send);
+        assert_eq!(release.next(at(20_000)), NextStep::Done(DeliveryEnd::Unconfirmed));
         release.on_next_turn();
-        assert_eq!(release.next(at(20_000)), Step::Done(Outcome::Released));
+        assert_eq!(release.next(at(20_000)), NextStep::Done(DeliveryEnd::Released));
     }
 
     #[test]
     fn a_place_is_kept_by_copies_that_do_not_wait_for_answers() {
         let mut release = release();
         release.on_send(at(0), None, Some(at(1_000)));
-        assert_eq!(release.next(at(10)), Step::Wait(Some(at(1_000))));
+        assert_eq!(release.next(at(10)), NextStep::Wait(Some(at(1_000))));
         release.on_copy_due(at(20));
-        assert_eq!(release.next(at(20)), Step::Send);
+        assert_eq!(release.next(at(20)), NextStep::Send);
         release.on_send(at(20), None, Some(at(1_020)));
         release.on_reply(at(30), 0.0, &failed(StoreErrorKind::Indeterminate));
-        assert_eq!(release.next(at(30)), Step::Wait(Some(at(1_020))), "the other may be answered");
+        assert_eq!(
+            release.next(at(30)),
+            NextStep::Wait(Some(at(1_020))),
+            "the other may be answered"
+        );
         release.on_reply(at(40), 0.0, &failed(StoreErrorKind::Config));
-        assert_eq!(release.next(at(40)), Step::Done(Outcome::Unconfirmed));
+        assert_eq!(release.next(at(40)), NextStep::Done(DeliveryEnd::Unconfirmed));
     }
 }

@@ -5,9 +5,9 @@ fn the_last_task_that_leaves_withdraws_the_place_for_good() {
     let mut scene = Scene::new();
     let lead = scene.join();
     scene.queued(lead);
-    let ((), effects) = scene.with(|cohort, env| cohort.leave(env, lead));
+    let ((), effects) = scene.with(|state, env| state.leave(env, lead));
     assert_eq!(withdrawn(&effects), [lead]);
-    assert!(scene.cohort.is_done());
+    assert!(scene.state.is_done());
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
     assert_eq!(withdrawn(&effects), [lead], "a grant that crossed it");
 }
@@ -35,9 +35,9 @@ fn a_push_counts_from_its_heartbeat_and_one_that_is_gone_costs_no_place() {
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
     let Some(Outgoing::Confirm(doubtful)) = effects.send else { panic!("it is confirmed first") };
     scene.waits(lead);
-    let answer = Answer { sent_at: scene.now, result: Ok(RenewAnswer::Gone) };
-    let _ = scene.with(|cohort, env| cohort.on_confirmation(env, *doubtful, answer));
-    let beat = scene.with(Cohort::on_timer).0.expect("it asks again at once");
+    let answer = TimedAnswer { sent_at: scene.now, result: Ok(RenewAnswer::Gone) };
+    let _ = scene.with(|state, env| state.on_confirmation(env, *doubtful, answer));
+    let beat = scene.with(NameState::on_timer).0.expect("it asks again at once");
     assert_eq!(beat.waiter.id.number(), lead, "under the same id");
 }
 
@@ -50,8 +50,8 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     let id = scene.numbers.known(&scene.name, lead);
     let mut heard = |first| {
         let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
-        let answer = Answer { sent_at: scene.now, result };
-        scene.with(|cohort, env| cohort.on_reply(env, id, answer)).1
+        let answer = TimedAnswer { sent_at: scene.now, result };
+        scene.with(|state, env| state.on_reply(env, id, answer)).1
     };
     assert!(heard(10).withdraw.is_empty(), "the same grant is no news");
     assert!(heard(5).withdraw.is_empty(), "an older one ran out before this one");
@@ -69,8 +69,8 @@ fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
         }
         let lead = scene.join();
         let id = scene.numbers.known(&scene.name, lead);
-        let _ = scene
-            .with(|cohort, env| cohort.on_force_released(env, TurnId { id, first: fence(10) }));
+        let _ =
+            scene.with(|state, env| state.on_force_released(env, TurnId { id, first: fence(10) }));
         match scene.answer(lead, AcquireAnswer::Granted(grant(10, 10, 30_000, false))) {
             Poll::Ready(Ok(_)) => assert!(believes_all, "it is gone"),
             Poll::Pending => assert!(!believes_all, "the control takes it"),
@@ -86,14 +86,14 @@ fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
     let (lead, _) = scene.join_as(true);
     let id = scene.numbers.known(&scene.name, lead);
     let ((), gone) =
-        scene.with(|cohort, env| cohort.on_force_released(env, TurnId { id, first: fence(10) }));
+        scene.with(|state, env| state.on_force_released(env, TurnId { id, first: fence(10) }));
     assert!(gone.withdraw.is_empty());
     let result = Ok(AcquireAnswer::Granted(grant(10, 10, 30_000, false)));
-    let answer = Answer { sent_at: scene.now, result };
-    let (asked, effects) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, true, answer));
+    let answer = TimedAnswer { sent_at: scene.now, result };
+    let (asked, effects) = scene.with(|state, env| state.on_first_reply(env, lead, true, answer));
     assert!(matches!(asked, Poll::Ready(Err(NoLease::Failed(_)))), "{asked:?}");
     assert_eq!(withdrawn(&effects), [lead]);
-    assert!(scene.cohort.is_done());
+    assert!(scene.state.is_done());
 }
 
 /// The failure of an old heartbeat comes when the next one is almost due: that is not put off.
@@ -104,15 +104,15 @@ fn a_late_failure_puts_no_heartbeat_off() {
     scene.queued(lead);
     let failure = || StoreError::new(StoreErrorKind::Indeterminate, "nothing was heard", "wait");
     for round in 0..8 {
-        let due = scene.with(|cohort, env| cohort.look_at(env)).0.expect("a place is asked for");
+        let due = scene.with(|state, env| state.look_at(env)).0.expect("a place is asked for");
         scene.now = due.max(scene.now);
         let sent_at = scene.now;
-        let (beat, _) = scene.with(Cohort::on_timer);
+        let (beat, _) = scene.with(NameState::on_timer);
         let id = beat.expect("a heartbeat is due").waiter.id;
         scene.pass(700);
-        let answer = Answer { sent_at, result: Err(failure()) };
-        let _ = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
-        let next = scene.with(|cohort, env| cohort.look_at(env)).0.expect("a place is asked for");
+        let answer = TimedAnswer { sent_at, result: Err(failure()) };
+        let _ = scene.with(|state, env| state.on_reply(env, id, answer));
+        let next = scene.with(|state, env| state.look_at(env)).0.expect("a place is asked for");
         let after = next.saturating_since(sent_at);
         assert!(after <= Duration::from_millis(750), "round {round}: {after:?}");
     }
@@ -123,9 +123,9 @@ fn a_grant_of_an_id_that_is_being_withdrawn_is_not_withdrawn_again() {
     let mut scene = Scene::new();
     let lead = scene.join();
     scene.queued(lead);
-    let ((), effects) = scene.with(|cohort, env| cohort.leave(env, lead));
+    let ((), effects) = scene.with(|state, env| state.leave(env, lead));
     let (id, _) = effects.withdraw[0];
-    let ((), _) = scene.with(|cohort, _| cohort.on_withdrawal(id));
+    let ((), _) = scene.with(|state, _| state.withdrawals.add(id));
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
     assert!(effects.withdraw.is_empty(), "one withdrawal ends it");
 }
@@ -138,8 +138,8 @@ fn a_place_after_a_turn_tells_the_fence_of_that_turn() {
     let taken = scene.granted(lead, 10, 10, false);
     let _waiting = scene.join();
     let turn = TurnId::of(&taken.turn);
-    let _ = scene.with(|cohort, env| cohort.on_lost(env, turn, LossReason::Gone, None));
-    let beat = scene.with(Cohort::on_timer).0.expect("it queues anew");
+    let _ = scene.with(|state, env| state.on_lost(env, turn, LossReason::Gone, None));
+    let beat = scene.with(NameState::on_timer).0.expect("it queues anew");
     assert_eq!(beat.waiter.watermark, Some(fence(10)));
 }
 
@@ -154,19 +154,19 @@ fn a_ttl_that_is_too_short_for_the_server_is_asked_for_seldom() {
     let id = scene.numbers.known(&scene.name, lead);
     let failure = || StoreError::ttl_too_short(ttl, Duration::from_millis(120));
     let (start, mut asked) = (scene.now, 0);
-    let answer = Answer { sent_at: start, result: Err(failure()) };
-    let (first, _) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, false, answer));
+    let answer = TimedAnswer { sent_at: start, result: Err(failure()) };
+    let (first, _) = scene.with(|state, env| state.on_first_reply(env, lead, false, answer));
     assert!(first.is_pending());
     while scene.now < start + Duration::from_secs(30) {
-        let due = scene.with(|cohort, env| cohort.look_at(env)).0.expect("a place is asked for");
+        let due = scene.with(|state, env| state.look_at(env)).0.expect("a place is asked for");
         scene.now = due;
-        let (beat, _) = scene.with(Cohort::on_timer);
+        let (beat, _) = scene.with(NameState::on_timer);
         let sent_at = scene.now;
         beat.expect("a heartbeat is due");
         asked += 1;
         scene.pass(100);
-        let answer = Answer { sent_at, result: Err(failure()) };
-        let _ = scene.with(|cohort, env| cohort.on_reply(env, id, answer));
+        let answer = TimedAnswer { sent_at, result: Err(failure()) };
+        let _ = scene.with(|state, env| state.on_reply(env, id, answer));
     }
     assert!((3..=6).contains(&asked), "{asked} heartbeats in half a minute");
 }

@@ -35,8 +35,9 @@ fn a_pushed_grant_is_confirmed_before_a_task_enters() {
         assert_eq!(pushed.terms().acks, one_replica());
         scene.waits(lead);
         let remaining = Duration::from_secs(30);
-        let answer = Answer { sent_at: scene.now, result: Ok(RenewAnswer::Renewed { remaining }) };
-        let _ = scene.with(|cohort, env| cohort.on_confirmation(env, *pushed, answer));
+        let answer =
+            TimedAnswer { sent_at: scene.now, result: Ok(RenewAnswer::Renewed { remaining }) };
+        let _ = scene.with(|state, env| state.on_confirmation(env, *pushed, answer));
         assert_eq!(scene.takes(lead), 10);
     }
 }
@@ -55,17 +56,17 @@ fn a_grant_that_too_few_have_is_taken_back_and_asked_for_anew() {
     let lead = scene.join();
     let mut id = scene.numbers.known(&scene.name, lead);
     for round in 0..5 {
-        let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
-        let ((), effects) = scene.with(|cohort, env| match round {
-            0 => drop(cohort.on_first_reply(env, lead, false, answer)),
-            _ => cohort.on_reply(env, id, answer),
+        let answer = TimedAnswer { sent_at: scene.now, result: Err(too_few()) };
+        let ((), effects) = scene.with(|state, env| match round {
+            0 => drop(state.on_first_reply(env, lead, false, answer)),
+            _ => state.on_reply(env, id, answer),
         });
         assert_eq!(withdrawn(&effects), [id.number()], "round {round}");
-        let failing = scene.cohort.failing(scene.now).expect("it fails");
+        let failing = scene.state.failing(scene.now).expect("it fails");
         assert_eq!(failing.failed, round + 1);
         assert!(failing.error.is_unacknowledged());
-        scene.now = scene.with(|cohort, env| cohort.look_at(env)).0.expect("it asks again");
-        let fresh = scene.with(Cohort::on_timer).0.expect("it asks").waiter.id;
+        scene.now = scene.with(|state, env| state.look_at(env)).0.expect("it asks again");
+        let fresh = scene.with(NameState::on_timer).0.expect("it asks").waiter.id;
         assert_ne!(fresh, id, "a withdrawn id is dead");
         id = fresh;
     }
@@ -77,16 +78,16 @@ fn a_grant_that_too_few_had_is_remembered_while_others_have_the_lock() {
     let mut scene = scene();
     let lead = scene.join();
     let began = scene.now;
-    let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
-    scene.with(|cohort, env| drop(cohort.on_first_reply(env, lead, false, answer)));
-    scene.now = scene.with(|cohort, env| cohort.look_at(env)).0.expect("it asks again");
-    let fresh = scene.with(Cohort::on_timer).0.expect("it asks").waiter.id;
+    let answer = TimedAnswer { sent_at: scene.now, result: Err(too_few()) };
+    scene.with(|state, env| drop(state.on_first_reply(env, lead, false, answer)));
+    scene.now = scene.with(|state, env| state.look_at(env)).0.expect("it asks again");
+    let fresh = scene.with(NameState::on_timer).0.expect("it asks").waiter.id;
     scene.queued(fresh.number());
-    assert!(scene.cohort.failing(scene.now).is_none(), "the lock is taken");
-    let why = scene.cohort.too_few(began).expect("its own grant was taken back");
+    assert!(scene.state.failing(scene.now).is_none(), "the lock is taken");
+    let why = scene.state.too_few(began).expect("its own grant was taken back");
     assert!(why.error.is_unacknowledged());
     // A call that begins later has met nothing of it.
-    assert!(scene.cohort.too_few(scene.now).is_none());
+    assert!(scene.state.too_few(scene.now).is_none());
 }
 
 #[test]
@@ -96,8 +97,8 @@ fn a_confirmation_that_too_few_have_takes_the_grant_back() {
     scene.queued(lead);
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
     let Some(Outgoing::Confirm(pushed)) = effects.send else { panic!("{:?}", effects.send) };
-    let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
-    let ((), effects) = scene.with(|cohort, env| cohort.on_confirmation(env, *pushed, answer));
+    let answer = TimedAnswer { sent_at: scene.now, result: Err(too_few()) };
+    let ((), effects) = scene.with(|state, env| state.on_confirmation(env, *pushed, answer));
     assert_eq!(withdrawn(&effects), [lead]);
     scene.waits(lead);
 }
@@ -106,11 +107,11 @@ fn a_confirmation_that_too_few_have_takes_the_grant_back() {
 fn a_try_that_too_few_have_fails_at_once_and_leaves_nothing() {
     let mut scene = scene();
     let (lead, _) = scene.join_as(true);
-    let answer = Answer { sent_at: scene.now, result: Err(too_few()) };
-    let (asked, effects) = scene.with(|cohort, env| cohort.on_first_reply(env, lead, true, answer));
+    let answer = TimedAnswer { sent_at: scene.now, result: Err(too_few()) };
+    let (asked, effects) = scene.with(|state, env| state.on_first_reply(env, lead, true, answer));
     assert!(matches!(asked, Poll::Ready(Err(NoLease::Failed(_)))), "{asked:?}");
     assert_eq!(withdrawn(&effects), [lead]);
-    assert!(scene.cohort.is_done());
+    assert!(scene.state.is_done());
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn a_lease_that_no_replica_has_is_released_when_it_ends() {
         let taken = scene.granted(lead, 10, 10, false);
         let turn = TurnId::of(&taken.turn);
         let ((), effects) =
-            scene.with(|cohort, env| cohort.on_lost(env, turn, LossReason::Expired, None));
+            scene.with(|state, env| state.on_lost(env, turn, LossReason::Expired, None));
         let releases =
             matches!(effects.send, Some(Outgoing::Release(release)) if release.turn == turn);
         assert_eq!(releases, needs_replicas);

@@ -1,25 +1,32 @@
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, poll_fn},
+    mem,
     pin::Pin,
+    sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
-use leasehold_core::Instant;
+use leasehold_core::{Clock, Instant};
 use tokio::select;
 
 use crate::{
     blocked::{Report, next_report},
-    cohort::{Cohort, Joined, NoLease},
-    engine::{InLine, NewLease, News},
+    engine::Engine,
     error::HolderInfo,
     outage_patience::OutagePatience,
     owner::Owner,
+    queue::{Joined, NameState, NoLease},
     self_wait::Suspicion,
 };
 
-use super::call::{Tally, Wait};
+use super::{
+    call::{AcquireCall, AcquireTally},
+    end::holder_in,
+    line::{InLine, NewLease},
+};
 
-impl Wait {
+impl AcquireCall {
     /// Joins, and waits in line until it is this task's turn or something else comes first. The
     /// caller keeps `line`, and with it the command in flight: a command that is dropped counts as
     /// failed.
@@ -27,12 +34,12 @@ impl Wait {
         &'a self,
         line: &mut Option<InLine<'a>>,
         holds: Option<Soon<'_>>,
-        (started, looks_from, mut ends): (Instant, Instant, Option<Instant>),
+        (looks_from, mut ends): (Instant, Option<Instant>),
         patience: &mut OutagePatience,
-        tally: &mut Tally<'_>,
+        tally: &mut AcquireTally<'_>,
     ) -> Result<NewLease, NoLease> {
         let engine = &*self.engine;
-        let in_line = match engine.join(&self.name, &self.request)? {
+        let in_line = match InLine::join(engine, &self.name, &self.request)? {
             Joined::Taken(lease) => return Ok(lease),
             Joined::InLine(place) => line.insert(place),
         };
@@ -44,45 +51,46 @@ impl Wait {
         if in_line.deadline().is_none() {
             self.begins_to_wait(in_line, tally);
         }
-        let mut report_at = self.next_report(started, engine.clock.now());
-        // The answer to its command wakes the task, and so does the runtime when that takes long: a pair needs no timer.
-        let is_in_time = |deadline| earlier(ends, started + self.outage_patience) >= deadline;
+        let mut report_at = self.next_report(engine.clock.now());
+        // The answer to its command wakes the task, and so does the runtime when that takes long: a
+        // pair needs no timer.
+        let is_in_time = |deadline| earlier(ends, self.started + self.outage_patience) >= deadline;
         let mut lazily = in_line.deadline().is_some_and(is_in_time);
         loop {
             let next = earlier(ends, patience.look_at().min(report_at));
             select! {
                 biased;
-                news = in_line.news(&self.request) => match news {
-                    News::Over(outcome) => return outcome,
-                    News::Waits => self.begins_to_wait(in_line, tally),
+                lease = in_line.news() => match lease {
+                    Some(lease) => return lease,
+                    None => self.begins_to_wait(in_line, tally),
                 },
                 () = &mut holds => return Err(NoLease::HeldByOwner),
                 () = alarm(&mut tally.suspicion) => {
                     tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
                 }
-                () = engine.until(next, std::mem::take(&mut lazily)) => {}
+                () = until(&*engine.clock, next, mem::take(&mut lazily)) => {}
             }
             // Not before: what was answered already counts, however late it is.
             let now = engine.clock.now();
             if ends.is_some_and(|ends| ends <= now) {
-                let is_silent = self.is_silent_throughout(started);
+                let is_silent = self.is_silent_throughout();
                 return Err(if is_silent { NoLease::Unavailable } else { NoLease::TimedOut });
             }
             // A lease of this very process goes on without the server: no outage for those who
             // wait for it.
-            let silent_since = || self.silent_since(started).filter(|_| !self.is_held_here());
+            let silent_since = || self.silent_since().filter(|_| !self.is_held_here());
             if patience.is_over(now, looks_from, silent_since) {
                 return Err(NoLease::Unavailable);
             }
             if report_at <= now {
-                self.report(in_line, now.saturating_since(started), now);
-                report_at = self.next_report(started, now);
+                self.report(in_line, now.saturating_since(self.started), now);
+                report_at = self.next_report(now);
             }
         }
     }
 
     /// The lock is not free, or others ask for it.
-    fn begins_to_wait(&self, in_line: &InLine<'_>, tally: &mut Tally<'_>) {
+    fn begins_to_wait(&self, in_line: &InLine<'_>, tally: &mut AcquireTally<'_>) {
         let Self { engine, name, request, owner, .. } = self;
         tally.waits(in_line);
         let suspicion = || Suspicion::of(engine, name, request, owner.as_ref());
@@ -90,28 +98,33 @@ impl Wait {
     }
 
     /// Since when the server does not answer, or the part of it where the lock lives.
-    fn silent_since(&self, started: Instant) -> Option<Instant> {
+    fn silent_since(&self) -> Option<Instant> {
         let server = self.engine.outages().state().silent_since();
-        let part = self.failing(started).and_then(|failing| failing.silent_since);
+        let part = self.failing().and_then(|failing| failing.silent_since);
         server.into_iter().chain(part).min()
     }
 
-    fn next_report(&self, started: Instant, now: Instant) -> Instant {
-        next_report(started, now, self.engine.timing.blocked_after)
+    fn next_report(&self, now: Instant) -> Instant {
+        next_report(self.started, now, self.engine.timing.blocked_after)
     }
 
-    /// Reports a call that has waited for long, unless enough was reported.
-    pub(super) fn report(&self, in_line: &InLine<'_>, waited: Duration, now: Instant) {
+    /// Reports a call that has waited for long, unless enough was reported. While the store does not
+    /// answer there is no report: no holder is to blame.
+    fn report(&self, in_line: &InLine<'_>, waited: Duration, now: Instant) {
         let Self { engine, name, request, .. } = self;
-        let Some(left_out) = engine.take_report(name, now) else { return };
-        let Some(position) = in_line.look(Cohort::position) else { return };
+        if !engine.outages().state().unreachable_for(now).is_zero() {
+            return;
+        }
+        let left_out = engine.reports.lock().blocked.take(name, now, engine.timing.blocked_after);
+        let Some(left_out) = left_out else { return };
+        let Some(position) = in_line.look(NameState::position) else { return };
         let (lock, class) = (name.clone(), request.metrics.class().clone());
         let report = Report { lock, class, waited, position, left_out };
         match engine.holder(name) {
             Some((lease, _)) => {
                 report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
             }
-            None => engine.report_after_a_look(report),
+            None => engine.spawn(look_and_report(Arc::clone(engine), report)),
         }
     }
 
@@ -138,12 +151,39 @@ impl Wait {
 /// Boxed, as few who wait need it.
 pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
+/// Finds out who holds the lock, and logs the report.
+async fn look_and_report(engine: Arc<Engine>, report: Report) {
+    match engine.inspect(&report.lock).await {
+        Ok(inspection) => report.log(holder_in(&engine, inspection)),
+        Err(error) => {
+            tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
+        }
+    }
+}
+
 /// Resolves when it is time to warn of what a wait looks like.
 async fn alarm(suspicion: &mut Option<Suspicion>) {
     match suspicion.as_mut().and_then(Suspicion::alarm) {
         Some(alarm) => alarm.await,
         None => pending().await,
     }
+}
+
+/// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `lazily`
+/// something else is expected before, and a timer is set only when the task is woken without it.
+async fn until(clock: &dyn Clock, at: Instant, mut lazily: bool) {
+    let mut timer = None;
+    // By hand: an acquire that is answered in time sets no timer.
+    poll_fn(|cx| {
+        if clock.now() >= at {
+            return Poll::Ready(());
+        }
+        if mem::take(&mut lazily) {
+            return Poll::Pending;
+        }
+        timer.get_or_insert_with(|| clock.sleep_until(at)).as_mut().poll(cx)
+    })
+    .await;
 }
 
 /// The earlier of two times, of which the first may never come.

@@ -2,14 +2,29 @@ use std::time::Duration;
 
 use leasehold_core::Instant;
 
+use crate::blocked::Ration;
+
+/// How much is logged of what may happen very often.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    /// The waits that were reported.
+    pub(crate) blocked: Ration,
+    /// The waits for this very process that were warned of.
+    pub(crate) suspects: Ration,
+    /// The unconfirmed runs that were warned of.
+    pub(crate) unconfirmed: Ration,
+    /// The messages that were dropped.
+    pub(super) dropped: DroppedMessages,
+}
+
 /// Messages that were dropped, and when that was logged last.
 #[derive(Debug, Default)]
-pub(super) struct Dropped {
+pub(super) struct DroppedMessages {
     logged_at: Option<Instant>,
     count: u64,
 }
 
-impl Dropped {
+impl DroppedMessages {
     const EVERY: Duration = Duration::from_secs(60);
 
     /// Counts one more; yields how many there were since the last line of the log, if another is due.
@@ -29,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_messages_is_one_line_a_minute() {
-        let mut dropped = Dropped::default();
+        let mut dropped = DroppedMessages::default();
         let at = |seconds| Instant::at(Duration::from_secs(seconds));
         assert_eq!(dropped.add(at(5)), Some(1));
         for second in 5..65 {

@@ -13,8 +13,8 @@ use leasehold_core::{
 use uuid::Uuid;
 
 use super::{
-    AfterLease, Answer, Cohort, Effects, Env, Joined, Keep, Lead, NoLease, Numbers, Outgoing,
-    Progress, Taken, Ticket, TurnId, TurnRelease, phase::Phase, unheard,
+    AfterLease, Effects, Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, Numbers, Outgoing,
+    TakenToken, Ticket, TimedAnswer, TurnId, TurnRelease, phase::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 
@@ -26,7 +26,7 @@ mod turn;
 
 /// A cohort with what surrounds it, at some instant.
 struct Scene {
-    cohort: Cohort,
+    state: NameState,
     name: LockName,
     numbers: Numbers,
     timing: Timing,
@@ -56,7 +56,7 @@ impl Entropy for NoJitter {
 impl Scene {
     fn new() -> Self {
         Self {
-            cohort: Cohort::default(),
+            state: NameState::default(),
             name: LockName::new("orders/42").unwrap(),
             numbers: Numbers::new(RuntimeId::new(Uuid::nil()), NoJitter.secret()),
             timing: Timing::default(),
@@ -67,11 +67,11 @@ impl Scene {
         }
     }
 
-    fn with<T>(&mut self, event: impl FnOnce(&mut Cohort, &mut Env<'_>) -> T) -> (T, Effects) {
-        let Self { cohort, name, numbers, timing, rules, now, .. } = self;
+    fn with<T>(&mut self, event: impl FnOnce(&mut NameState, &mut Env<'_>) -> T) -> (T, Effects) {
+        let Self { state, name, numbers, timing, rules, now, .. } = self;
         let (now, entropy, effects) = (*now, &NoJitter, Effects::default());
         let mut env = Env { name, now, entropy, numbers, timing, rules, effects };
-        (event(cohort, &mut env), env.effects)
+        (event(state, &mut env), env.effects)
     }
 
     fn pass(&mut self, millis: u64) {
@@ -92,16 +92,16 @@ impl Scene {
     /// A task comes for a lease on some terms.
     fn come(&mut self, tries: bool, terms: Terms) -> (Result<Joined, NoLease>, Effects) {
         let keep = self.keep;
-        self.with(|cohort, env| cohort.join(env, terms, tries, keep))
+        self.with(|state, env| state.join(env, terms, tries, keep))
     }
 
-    fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> Progress<Taken> {
-        let answer = Answer { sent_at: self.now, result: Ok(answer) };
-        self.with(|cohort, env| cohort.on_first_reply(env, lead, false, answer)).0
+    fn answer(&mut self, lead: Ticket, answer: AcquireAnswer) -> LeasePoll<TakenToken> {
+        let answer = TimedAnswer { sent_at: self.now, result: Ok(answer) };
+        self.with(|state, env| state.on_first_reply(env, lead, false, answer)).0
     }
 
     /// The first task's lease of a turn with tokens from `first` to `last`.
-    fn granted(&mut self, lead: Ticket, first: u64, last: u64, contended: bool) -> Taken {
+    fn granted(&mut self, lead: Ticket, first: u64, last: u64, contended: bool) -> TakenToken {
         match self.answer(lead, AcquireAnswer::Granted(grant(first, last, 30_000, contended))) {
             Poll::Ready(Ok(taken)) => taken,
             other => panic!("granted, and yet {other:?}"),
@@ -121,12 +121,12 @@ impl Scene {
     fn end(&mut self, token: u64, closed: Option<u64>, dropped: bool) -> (AfterLease, Effects) {
         let until = self.now + Duration::from_secs(20);
         let closed_until = closed.map(|millis| self.now + Duration::from_millis(millis));
-        self.with(|cohort, env| cohort.on_release(env, fence(token), until, closed_until, dropped))
+        self.with(|state, env| state.on_release(env, fence(token), until, closed_until, dropped))
     }
 
     /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
     fn send(&mut self, release: &TurnRelease) -> Option<Ticket> {
-        let (next, _) = self.with(|cohort, env| cohort.on_release_send(env, release.turn));
+        let (next, _) = self.with(|state, env| state.on_release_send(env, release.turn));
         next.expect("it is awaited").map(|next| next.id.number())
     }
 
@@ -136,12 +136,12 @@ impl Scene {
         release: &TurnRelease,
         result: Result<ReleaseAnswer, StoreError>,
     ) -> (bool, Effects) {
-        let answer = Answer { sent_at: self.now, result };
-        self.with(|cohort, env| cohort.on_release_reply(env, release.turn, answer))
+        let answer = TimedAnswer { sent_at: self.now, result };
+        self.with(|state, env| state.on_release_reply(env, release.turn, answer))
     }
 
-    fn poll(&mut self, ticket: Ticket) -> Progress<Taken> {
-        self.with(|cohort, env| cohort.poll(env, ticket, Waker::noop())).0
+    fn poll(&mut self, ticket: Ticket) -> LeasePoll<TakenToken> {
+        self.with(|state, env| state.poll(env, ticket, Waker::noop())).0
     }
 
     /// The token that a task takes.
@@ -159,7 +159,7 @@ impl Scene {
     /// A push of a grant that names heartbeat `number`.
     fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
         let id = self.numbers.known(&self.name, id);
-        self.with(|cohort, env| cohort.on_grant(env, id, granted, number)).1
+        self.with(|state, env| state.on_grant(env, id, granted, number)).1
     }
 }
 

@@ -1,19 +1,20 @@
 use std::task::Waker;
 
 use leasehold_core::{
-    FenceToken, Instant, StoreError,
+    FenceToken, Instant, StoreError, Terms,
     lease::{Grant, LossReason},
     metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
 };
 
-use crate::release::rest;
+use crate::timing::closed_for;
 
 use super::{
-    Answer,
-    phase::{Phase, Releasing, Turn},
-    place::Place,
-    state::{Cohort, Ended, Env, NextPlace, Outgoing, TurnId, TurnRelease, wake_tries},
+    env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
+    name_state::NameState,
+    phase::{Phase, Releasing},
+    place::QueuedPlace,
+    turn::{TakenToken, Turn},
 };
 
 /// How a turn goes on when a lease of it is released.
@@ -32,7 +33,7 @@ pub(crate) enum AfterLease {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextTurn;
 
-impl Cohort {
+impl NameState {
     /// The lease with `token` is released. Its turn could be believed in until `until`. If the lock
     /// is to stay closed until `closed_until`, that ends the turn. If the guard was `dropped`, no
     /// holder waits for the answer.
@@ -48,7 +49,7 @@ impl Cohort {
             Phase::Turn(turn) if turn.has_lease(token) => turn.until = until,
             _ => return AfterLease::WasOver,
         }
-        if (env.rules.ends_turn)(rest(closed_until, env.now)) {
+        if (env.rules.ends_turn)(closed_for(closed_until, env.now)) {
             self.release(env, closed_until, None);
         } else {
             self.pass_on(env);
@@ -106,12 +107,12 @@ impl Cohort {
     }
 
     /// A copy of a release was answered, or failed. Returns whether the release goes on if it
-    /// failed; `release.rs` decides when the next copy is sent. Its next id stays the same.
+    /// failed; `RepeatRules` decide when the next copy is sent. Its next id stays the same.
     pub(crate) fn on_release_reply(
         &mut self,
         env: &mut Env<'_>,
         turn: TurnId,
-        answer: Answer<ReleaseAnswer>,
+        answer: TimedAnswer<ReleaseAnswer>,
     ) -> bool {
         let Some(releasing) = self.phase.releasing(turn) else {
             // A push has begun the next turn; or another copy was answered, which says nothing to
@@ -123,7 +124,7 @@ impl Cohort {
             return true;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return false };
-        wake_tries(&mut self.opening, &mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects.wake);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
@@ -173,16 +174,15 @@ impl Cohort {
     ) -> Result<bool, StoreError> {
         let is_on_its_way = match &self.phase {
             Phase::Releasing(_) => true,
-            Phase::Idle => self.is_withdrawing(),
+            Phase::Idle => self.withdrawals.has_any(),
             _ => false,
         };
         let is_awaited = is_on_its_way && self.queue.is_empty();
         if is_awaited {
-            let opening = self.opening.get_or_insert_default();
-            if let (Phase::Idle, Some(refusal)) = (&self.phase, &opening.refusal) {
+            if let (Phase::Idle, Some(refusal)) = (&self.phase, self.withdrawals.refusal()) {
                 return Err(refusal.clone());
             }
-            opening.watch(waker, until);
+            self.withdrawals.watch(waker, until);
         }
         Ok(!is_awaited)
     }
@@ -193,7 +193,7 @@ impl Cohort {
             return;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return };
-        wake_tries(&mut self.opening, &mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects.wake);
         if !releasing.stays_closed(env) {
             env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
@@ -219,7 +219,7 @@ impl Cohort {
             }
             return;
         }
-        let mut place = Place::wanted(env, next.id, next.terms, next.keeps);
+        let mut place = QueuedPlace::wanted(env, next.id, next.terms, next.keeps);
         place.remember(next.heartbeat.number, next.sent_at);
         if releasing.is_repeated {
             place.unanswered.on_send();
@@ -257,7 +257,7 @@ impl Cohort {
             {
                 env.effects.wake.extend(self.queue.waker(ticket));
             }
-            None if self.keep.is_some_and(|keep| self.keep_idle(env, keep)) => {}
+            None if self.keep.is_some_and(|keep| turn.keep_idle(env, keep.idle)) => {}
             _ => self.release(env, None, None),
         }
     }
@@ -340,7 +340,7 @@ impl Cohort {
         }
         let Turn { watch, leases, was_wanted, .. } = turn;
         env.effects.forget = watch;
-        env.effects.ended = Some(Ended { leases, was_wanted });
+        env.effects.ended = Some(EndedTurn { leases, was_wanted });
         Some(turn)
     }
 
@@ -348,7 +348,7 @@ impl Cohort {
     fn lose(&mut self, env: &mut Env<'_>, closed_until: Option<Instant>) {
         let Some(turn) = self.end_turn(env) else { return };
         // A withdrawal would open a lock that is to stay closed.
-        if turn.unanswered.is_any() && rest(closed_until, env.now).is_none() {
+        if turn.unanswered.is_any() && closed_for(closed_until, env.now).is_none() {
             env.effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(env);
@@ -364,10 +364,50 @@ impl Cohort {
 
     /// The runtime asks under a fresh id, if tasks wait.
     pub(super) fn ask_anew(&mut self, env: &Env<'_>) {
-        let wanted = |terms| Place::wanted(env, env.id(), terms, self.keeps());
+        let wanted = |terms| QueuedPlace::wanted(env, env.id(), terms, self.keeps());
         self.phase = match self.queue.first() {
             None => Phase::Idle,
             Some((_, terms)) => Phase::Place(Box::new(wanted(terms))),
         };
+    }
+
+    pub(crate) fn idle_turn(&self) -> Option<TurnId> {
+        self.turn().filter(|turn| turn.idle_ends_at().is_some()).map(Turn::id)
+    }
+
+    /// A task takes the next token of an idle turn, which ends if it does not serve the task.
+    pub(super) fn reuse(&mut self, env: &mut Env<'_>, terms: Terms) -> Option<TakenToken> {
+        let until = self.idle_ends_at()?;
+        let Phase::Turn(turn) = &mut self.phase else { return None };
+        // The timer may be late: the clock decides.
+        let is_in_time = (env.rules.is_believed)(env.now, until);
+        let serves = self.keep.is_some() && is_in_time && terms == turn.grant.terms();
+        if serves && turn.offer(env, env.numbers.next(), None) {
+            env.effects.kept = Some(KeptOutcome::Reused);
+            return turn.hand_over(env);
+        }
+        self.end_idle(env, KeptOutcome::Lapsed);
+        None
+    }
+
+    /// Another runtime wants the lock. If that is about another turn than the present one, it is
+    /// remembered: the grant of that turn may be on its way.
+    pub(crate) fn on_wanted(&mut self, env: &mut Env<'_>, wanted: TurnId) {
+        let waiting = self.queue.len();
+        match &mut self.phase {
+            Phase::Turn(turn) if turn.id() == wanted => {
+                turn.on_wanted(waiting - usize::from(turn.open_offer().is_some()));
+                self.end_idle(env, KeptOutcome::Recalled);
+            }
+            _ => self.wanted = Some(Box::new(wanted)),
+        }
+    }
+
+    /// An idle turn is kept no longer.
+    pub(crate) fn end_idle(&mut self, env: &mut Env<'_>, outcome: KeptOutcome) {
+        if self.is_idle() {
+            env.effects.kept = Some(outcome);
+            self.release(env, None, None);
+        }
     }
 }

@@ -8,20 +8,19 @@ use leasehold_core::{
 use crate::timing::Timing;
 
 use super::{
-    phase::{Asking, Unanswered},
-    state::Env,
-    unheard,
+    env::{Beat, Env, unheard},
+    turn::UnansweredCommands,
 };
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueuedPlace {
     pub(super) id: AcquisitionId,
     pub(super) terms: Terms,
     pub(super) keeps: bool,
     /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
     sent: VecDeque<(u64, Instant)>,
-    pub(super) unanswered: Unanswered,
+    pub(super) unanswered: UnansweredCommands,
     /// When the next heartbeat is due, answered or not: a lost one must not cost the place.
     pub(super) next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
@@ -39,7 +38,7 @@ pub(crate) struct Place {
     pub(super) asks_soon: Option<Instant>,
 }
 
-impl Place {
+impl QueuedPlace {
     /// How many heartbeats are remembered; as a rule, more than are sent within a claim window.
     const REMEMBERED: usize = 16;
 
@@ -49,7 +48,7 @@ impl Place {
             terms,
             keeps,
             sent: VecDeque::new(),
-            unanswered: Unanswered::default(),
+            unanswered: UnansweredCommands::default(),
             next_at: env.now,
             early_at: env.now,
             confirming: None,
@@ -60,16 +59,6 @@ impl Place {
             round_trip: Duration::ZERO,
             asks_soon: None,
         }
-    }
-
-    /// The place of a first command, which the runtime keeps from now on.
-    pub(super) fn asked_for(env: &Env<'_>, asking: &Asking) -> Self {
-        let mut place = Self::wanted(env, asking.id, asking.terms, asking.keeps);
-        if let Some(number) = asking.heartbeat {
-            place.remember(number, asking.sent_at);
-        }
-        place.asks_soon = asking.asks_soon;
-        place
     }
 
     /// Whether a command about it may have come to the server.
@@ -104,7 +93,7 @@ impl Place {
         self.failing.clone().or_else(unheard)
     }
 
-    /// Sends the next heartbeat; `begun` as [`Cohort::begun`](super::Cohort::begun).
+    /// Sends the next heartbeat; `begun` as [`NameState::begun`](super::NameState::begun).
     pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<FenceToken>) -> Beat {
         let number = env.numbers.change();
         self.remember(number, env.now);
@@ -228,13 +217,12 @@ impl Failing {
     pub(super) fn unheard(since: Instant) -> Self {
         Self { since, silent_since: None, failed: 0, error: unheard() }
     }
+
+    /// One command has failed since then.
+    pub(crate) fn once(since: Instant, error: StoreError) -> Self {
+        Self { since, silent_since: None, failed: 1, error }
+    }
 }
 
 /// Redis rounds times to live to whole milliseconds.
 const A_TICK: Duration = Duration::from_millis(1);
-
-#[derive(Debug)]
-pub(crate) struct Beat {
-    pub(crate) waiter: Waiter,
-    pub(crate) sent_at: Instant,
-}

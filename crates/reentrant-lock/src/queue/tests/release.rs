@@ -53,10 +53,10 @@ fn a_task_that_joins_during_a_release_without_an_answer_asks_after_a_heartbeat()
     let (AfterLease::Ends(end), _) = scene.release(10) else { panic!("its holder ends it") };
     scene.pass(749);
     let late = scene.join();
-    assert!(scene.with(Cohort::on_timer).0.is_none());
+    assert!(scene.with(NameState::on_timer).0.is_none());
     scene.pass(1);
-    assert_eq!(scene.with(|cohort, env| cohort.look_at(env)).0, Some(scene.now));
-    let (beat, effects) = scene.with(Cohort::on_timer);
+    assert_eq!(scene.with(|state, env| state.look_at(env)).0, Some(scene.now));
+    let (beat, effects) = scene.with(NameState::on_timer);
     assert!(beat.is_some_and(|beat| beat.waiter.id.number() > late), "under a fresh id");
     assert_eq!(withdrawn(&effects), [lead]);
     let (_, effects) = scene.released(&end, Ok(ReleaseAnswer::Gone));
@@ -78,7 +78,7 @@ fn a_release_that_was_refused_is_withdrawn_unless_the_lock_is_to_stay_closed() {
         let (_, effects) = scene.released(&end, Err(refusal()));
         let withdrawn = withdrawn(&effects);
         assert_eq!(withdrawn, if closed.is_none() { vec![lead] } else { vec![] });
-        assert!(scene.with(Cohort::on_timer).0.is_some(), "the task that came later asks");
+        assert!(scene.with(NameState::on_timer).0.is_some(), "the task that came later asks");
     }
 }
 
@@ -134,7 +134,7 @@ fn the_runtime_repeats_the_release_of_a_holder_that_is_not_polled() {
     let _ = scene.granted(first, 10, 20, false);
     let (AfterLease::Ends(end), _) = scene.end(10, Some(60_000), false) else { panic!() };
     scene.pass(3_000);
-    let (_, effects) = scene.with(Cohort::on_timer);
+    let (_, effects) = scene.with(NameState::on_timer);
     assert_eq!(release_of(&effects).closed_until, end.closed_until);
 }
 
@@ -144,12 +144,12 @@ fn a_loss_takes_nothing_back_that_is_to_stay_closed() {
         let mut scene = Scene::new();
         let first = scene.join();
         let taken = scene.granted(first, 10, 20, false);
-        if let Phase::Turn(turn) = &mut scene.cohort.phase {
+        if let Phase::Turn(turn) = &mut scene.state.phase {
             turn.unanswered.on_send();
         }
         let closed_until = closed_for.map(|time| scene.now + time);
-        let ((), effects) = scene.with(|cohort, env| {
-            cohort.on_lost(env, TurnId::of(&taken.turn), LossReason::Shutdown, closed_until);
+        let ((), effects) = scene.with(|state, env| {
+            state.on_lost(env, TurnId::of(&taken.turn), LossReason::Shutdown, closed_until);
         });
         assert_eq!(withdrawn(&effects), taken_back);
     }
@@ -167,7 +167,7 @@ fn an_answer_to_another_copy_is_no_next_turn() {
         let _ = scene.granted(first, 10, 20, false);
         let (AfterLease::Ends(end), _) = scene.end(10, Some(60_000), false) else { panic!() };
         scene.pass(3_000);
-        let effects = scene.with(Cohort::on_timer).1;
+        let effects = scene.with(NameState::on_timer).1;
         let copy = release_of(&effects);
         assert_eq!(scene.send(&copy), None);
         let _ = scene.released(&copy, answer);
@@ -189,6 +189,6 @@ fn a_release_is_over_when_a_push_has_begun_the_next_turn() {
     assert_eq!(scene.takes(second), 30);
     let (again, _) = scene.released(&end, Err(unheard()));
     assert!(!again);
-    let (sent, _) = scene.with(|cohort, env| cohort.on_release_send(env, end.turn));
+    let (sent, _) = scene.with(|state, env| state.on_release_send(env, end.turn));
     assert!(sent.is_err(), "{sent:?}");
 }

@@ -1,0 +1,347 @@
+use std::{
+    sync::{Arc, MutexGuard},
+    task::Waker,
+};
+
+use leasehold_core::{
+    AcquisitionId, Class, FenceToken, Instant, LockName, StoreError, Terms,
+    lease::{Grant, HoldUpdate, LeaseState, LossReason},
+    metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia},
+    store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
+};
+use leasehold_watchdog::{HeldLease, ReleasedLease};
+
+use crate::{
+    owner::Caller,
+    queue::{
+        AfterLease, Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease,
+    },
+};
+
+use super::{
+    core::Engine,
+    delivery::{Delivery, Sender},
+    kept::IdleSince,
+    names::{NameEntry, Shard},
+    repeat_rules::Belief,
+    sending::Cleanup,
+};
+
+/// How events reach the states of names, and what follows from them.
+impl Engine {
+    pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&NameState) -> T) -> Option<T> {
+        self.names.lock(name)?.get(name).map(|entry| look(&entry.state))
+    }
+
+    /// The lease that a task of this runtime holds, and who took it.
+    pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
+        let shard = self.names.lock(name)?;
+        let entry = shard.get(name)?;
+        let lease = self.watches.holder(entry.state.watch()?)?;
+        Some((lease, entry.holder?))
+    }
+
+    /// Applies an event to the state of a name, if it has one; `None` also in a fork.
+    pub(crate) fn with<T>(
+        &self,
+        name: &LockName,
+        event: impl FnOnce(&mut NameEntry, &mut Env<'_>) -> T,
+    ) -> Option<T> {
+        self.apply(self.names.lock(name)?, name, event)
+    }
+
+    /// Applies an event to the state of a name, which is made if there is none; `None` after the
+    /// end, and in a fork.
+    pub(crate) fn with_new<T>(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+        event: impl FnOnce(&mut NameEntry, &mut Env<'_>) -> T,
+    ) -> Option<T> {
+        self.apply(self.names.lock_with(name, metrics)?, name, event)
+    }
+
+    /// Applies an event under the lock of its shard, and does what follows from it outside.
+    fn apply<T>(
+        &self,
+        mut shard: MutexGuard<'_, Shard>,
+        name: &LockName,
+        event: impl FnOnce(&mut NameEntry, &mut Env<'_>) -> T,
+    ) -> Option<T> {
+        let entry = shard.get_mut(name)?;
+        let Self { clock, entropy, numbers, timing, rules, .. } = self;
+        let (now, effects) = (clock.now(), Effects::default());
+        let mut env = Env { name, now, entropy: &**entropy, numbers, timing, rules, effects };
+        if !self.is_here(now) {
+            return None;
+        }
+        let answer = event(entry, &mut env);
+        // Inside the lock: a shutdown that comes after it waits for what is pending by then.
+        let cleanups = self.make_pending(&mut env, entry);
+        let evicted = self.names.on_applied(entry, &env);
+        let mut effects = env.effects;
+        if effects.ended.is_some() || effects.kept.is_some() {
+            effects.metrics.get_or_insert_with(|| Arc::clone(&entry.metrics));
+        }
+        let may_be_kept = entry.state.may_be_kept();
+        if entry.state.is_done() {
+            shard.remove(name);
+        }
+        drop(shard);
+        self.carry_out(name, effects, may_be_kept);
+        // They go on in the runtime.
+        drop(cleanups);
+        if let Some((stamp, name)) = evicted {
+            self.evict(stamp, &name);
+        }
+        Some(answer)
+    }
+
+    /// Makes the releases and withdrawals of an event pending. Not to be dropped inside of a lock.
+    fn make_pending(&self, env: &mut Env<'_>, entry: &mut NameEntry) -> Vec<Cleanup> {
+        let (mut cleanups, effects) = (Vec::new(), &mut env.effects);
+        let metrics = effects.metrics.as_ref().unwrap_or(&entry.metrics);
+        if let Some(Outgoing::Release(release)) = &effects.send {
+            let sender = Some(Sender::Runtime);
+            let release = Delivery::release(env.now, env.name, metrics, release, sender);
+            cleanups.extend(Cleanup::new(self, release, None));
+        }
+        for (id, ttl) in effects.withdraw.drain(..) {
+            let withdrawal = Delivery::withdrawal(env.now, env.name, metrics, id, ttl);
+            if let Some(cleanup) = Cleanup::new(self, withdrawal, None) {
+                entry.state.withdrawals.add(id);
+                cleanups.push(cleanup);
+            }
+        }
+        cleanups
+    }
+
+    /// Does what a rule has asked for, outside of every lock.
+    fn carry_out(&self, name: &LockName, effects: Effects, may_be_kept: bool) {
+        let Effects { wake, discarded, send, forget, lost, ended, kept, metrics, .. } = effects;
+        drop(discarded);
+        if let Some(watch) = forget {
+            // The lease of it that is held is over.
+            if let Some(reason) = lost
+                && let Some(lease) = self.watches.holder(watch)
+            {
+                let _ = lease.lose(reason);
+            }
+            self.watches.forget(watch);
+        }
+        wake.into_iter().for_each(Waker::wake);
+        if let Some(metrics) = metrics {
+            if let Some(ended) = ended {
+                metrics.turn(ended.leases);
+            }
+            if let Some(outcome) = kept {
+                metrics.kept(outcome);
+            }
+        }
+        if let Some(ended) = ended.filter(|_| may_be_kept) {
+            self.watermarks.on_kept_turn_end(name, ended);
+        }
+        let Some(command) = send else { return };
+        let Some(engine) = self.me.upgrade() else { return };
+        match command {
+            Outgoing::Confirm(grant) => self.spawn(engine.confirm(*grant)),
+            Outgoing::Heartbeat(beat) => self.spawn(engine.beat(vec![*beat])),
+            // It is pending already.
+            Outgoing::Release(_) => {}
+        }
+    }
+
+    fn evict(&self, stamp: IdleSince, name: &LockName) {
+        self.with(name, |entry, env| {
+            // Unless it became idle again a while later: then it has another stamp.
+            if entry.kept == Some(stamp) {
+                entry.kept = None;
+                entry.state.end_idle(env, KeptOutcome::Lapsed);
+            }
+        });
+    }
+
+    /// A lease is released. Yields the release that its holder sends, which is pending before the
+    /// lease shows as over; `None` if the turn goes on, or the runtime ends it.
+    ///
+    /// # Errors
+    ///
+    /// Why the lease had been lost before.
+    pub(crate) fn release(
+        &self,
+        lease: &Arc<HeldLease>,
+        end: HoldEnd,
+    ) -> Result<Option<Cleanup>, LossReason> {
+        let released = self.with(lease.name(), |entry, env| {
+            if !entry.state.has_lease(lease.fence()) {
+                return None;
+            }
+            env.effects.metrics = Some(Arc::clone(lease.metrics()));
+            let released = lease.release(env.now);
+            let (after, cleanup) = self.leave_turn(&mut entry.state, env, lease, &released, end);
+            Some((released, after, cleanup))
+        });
+        let (released, after, cleanup) = released.flatten().unwrap_or_else(|| {
+            // Whatever else ends a turn marks its lease as lost first: then this has no effect.
+            let _ = lease.lose(LossReason::ForceReleased);
+            (lease.release(self.clock.now()), AfterLease::WasOver, None)
+        });
+        let before = released.state;
+        released.notify(end);
+        let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
+        if let LeaseState::Lost(reason) = before {
+            if worth_releasing(reason) {
+                self.release_lost(lease, via);
+            }
+            return Err(reason);
+        }
+        if let AfterLease::Settled = after {
+            lease.metrics().release(ReleaseOutcome::Released, via);
+        }
+        Ok(cleanup)
+    }
+
+    /// The turn goes on without a lease that was released, if it was still on.
+    fn leave_turn(
+        &self,
+        state: &mut NameState,
+        env: &mut Env<'_>,
+        lease: &Arc<HeldLease>,
+        released: &ReleasedLease,
+        end: HoldEnd,
+    ) -> (AfterLease, Option<Cleanup>) {
+        let closed_until = released.closed_until;
+        let lease_until = match released.state {
+            LeaseState::Held { until } => until,
+            LeaseState::Lost(reason) => {
+                state.on_lost(env, TurnId::of(lease.turn()), reason, closed_until);
+                return (AfterLease::WasOver, None);
+            }
+            LeaseState::Released => return (AfterLease::WasOver, None),
+        };
+        let (watch, until) = (state.watch(), released.belief);
+        let dropped = end == HoldEnd::Dropped;
+        let after = state.on_release(env, lease.fence(), until, closed_until, dropped);
+        if let (Some(watch), None) = (watch, env.effects.forget) {
+            // Inside the lock: the next lease of the turn is watched after this one.
+            self.watches.vacate(watch);
+        }
+        let AfterLease::Ends(release) = after else { return (after, None) };
+        // That of the lease, which `max_hold` may end before its turn.
+        let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
+        let sender = Sender::Holder(Belief { until: lease_until, overdue_at });
+        let (name, metrics) = (lease.name(), lease.metrics());
+        let release = Delivery::release(env.now, name, metrics, &release, Some(sender));
+        (after, Cleanup::new(self, release, Some(Arc::clone(lease))))
+    }
+
+    /// Ends a lease on the server whose turn is over here.
+    pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
+        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
+        let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
+        let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
+        drop(Cleanup::new(self, Delivery::release(now, name, metrics, &release, None), None));
+    }
+
+    /// Sends the count of holds. It extends the lease, so never after a loss.
+    pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
+        Cleanup::new(self, Delivery::hold(self.clock.now(), lease, update)?, None)
+    }
+
+    /// A withdrawal was answered or given up.
+    pub(super) fn on_withdrawn(&self, withdrawal: &Delivery) {
+        self.with(&withdrawal.name, |entry, env| {
+            entry.state.withdrawals.on_end(&mut env.effects.wake, withdrawal.id);
+        });
+    }
+
+    /// A turn is lost, whose lease is marked as lost already.
+    pub(super) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
+        self.with(turn.name(), |entry, env| {
+            entry.state.on_lost(env, TurnId::of(turn), reason, closed_until);
+        });
+    }
+
+    /// A turn was ended by force: its holder need not wait for a renewal to learn it.
+    pub(super) fn on_force_released(&self, name: &LockName, id: AcquisitionId, first: FenceToken) {
+        // Also while no task holds a lease of it: the task that is offered one is not to take it.
+        self.with(name, |entry, env| entry.state.on_force_released(env, TurnId { id, first }));
+    }
+
+    /// Tokens of a name were granted at `at` or a little later, whether the grant counts or not.
+    pub(crate) fn saw(&self, at: Instant, name: &LockName, granted: &Granted) {
+        self.watermarks.saw(at, name, granted.last);
+        self.report_regression(name, granted);
+    }
+
+    /// Reports a grant that shows that the server has lost data.
+    pub(super) fn report_regression(&self, name: &LockName, granted: &Granted) {
+        if granted.regressed {
+            self.metrics.store().regression();
+            self.outages().regressed(self.clock.now(), name, granted.first);
+        }
+    }
+
+    /// Sends heartbeats, in one command.
+    pub(super) async fn beat(self: Arc<Self>, mut beats: Vec<Beat>) {
+        for Beat { waiter, sent_at } in &mut beats {
+            waiter.watermark = waiter.watermark.max(self.watermarks.of(*sent_at, &waiter.name));
+        }
+        let batch = beats.iter().map(|beat| beat.waiter.clone()).collect();
+        let timeout = |beat: &Beat| self.place_deadline(beat.waiter.ttl);
+        let Some(shortest) = beats.iter().map(timeout).min() else { return };
+        let now = self.clock.now();
+        let heartbeats = Heartbeats { batch, label: self.label.clone() };
+        match self.store.ask(now, heartbeats, now + shortest).await {
+            Ok(answers) => {
+                beats.iter().zip(answers).for_each(|(beat, answer)| self.on_beat(beat, answer));
+            }
+            Err(error) => beats.iter().for_each(|beat| self.on_beat(beat, Err(error.clone()))),
+        }
+    }
+
+    fn on_beat(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
+        let Waiter { name, id, .. } = &beat.waiter;
+        if let Ok(AcquireAnswer::Granted(granted)) = &result {
+            self.saw(beat.sent_at, name, granted);
+        }
+        let answer = TimedAnswer { sent_at: beat.sent_at, result: self.counted(result) };
+        // Also where no task waits any more: the grant is taken back then.
+        let metrics = self.metrics.class(&Class::default());
+        self.with_new(name, &metrics, |entry, env| entry.state.on_reply(env, *id, answer));
+    }
+
+    /// Asks whether a grant is still there, before any task believes in it.
+    async fn confirm(self: Arc<Self>, grant: Grant) {
+        let sent_at = self.clock.now();
+        let (name, Terms { ttl, acks }) = (grant.name().clone(), grant.terms());
+        let (id, fence) = (grant.id(), grant.first());
+        let batch = vec![Renewal { name: name.clone(), id, fence, ttl, acks }];
+        let deadline = sent_at + self.place_deadline(ttl);
+        let answers = self.store.ask(sent_at, Renewals { batch }, deadline).await;
+        let answer = TimedAnswer { sent_at, result: self.counted(answers.and_then(only)) };
+        self.with(&name, |entry, env| entry.state.on_confirmation(env, grant, answer));
+    }
+
+    /// No task gets a lease any more, once the present events are over.
+    pub(super) fn close(&self) {
+        self.names.close();
+        for name in self.names.names_of(|_| true) {
+            self.with(&name, |entry, env| entry.state.on_close(env));
+        }
+    }
+}
+
+/// Whether the server may still have a lease that was lost, and no other task ends it there.
+fn worth_releasing(reason: LossReason) -> bool {
+    // A shutdown has handed the release over itself, and a fork has nothing to give back.
+    !matches!(
+        reason,
+        LossReason::Gone
+            | LossReason::ForceReleased
+            | LossReason::DataLost
+            | LossReason::Overwritten
+            | LossReason::Shutdown
+            | LossReason::Forked
+    )
+}

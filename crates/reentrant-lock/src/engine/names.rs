@@ -1,0 +1,220 @@
+use std::{
+    mem,
+    sync::{
+        Arc, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use leasehold_core::{Clock, Instant, LockName, Mutex, NameMap, Origin, metric::ClassMetrics};
+use leasehold_watchdog::{DueQueue, Key};
+use tokio::sync::Notify;
+
+use crate::{
+    owner::Caller,
+    queue::{Env, NameState, TurnId},
+};
+
+use super::kept::{IdleSince, KeptTurns};
+
+/// The states of all names, and when something is due for one.
+#[derive(Debug)]
+pub(super) struct NameTable {
+    origin: Origin,
+    clock: Arc<dyn Clock>,
+    shards: Vec<Mutex<Shard>>,
+    pub(super) agenda: Arc<Agenda>,
+    kept: KeptTurns,
+    is_closed: AtomicBool,
+}
+
+/// Some of the names. What is known of each is boxed, so that empty slots of the map stay small.
+pub(super) type Shard = NameMap<Box<NameEntry>>;
+
+#[derive(Debug)]
+pub(crate) struct NameEntry {
+    pub(crate) state: NameState,
+    /// When the heartbeats' task looks at it.
+    pub(super) scheduled: Option<Scheduled>,
+    pub(super) metrics: Arc<ClassMetrics>,
+    /// Where its idle turn stands among those of the runtime.
+    pub(super) kept: Option<IdleSince>,
+    /// Who took the lease that is held.
+    pub(crate) holder: Option<Caller>,
+}
+
+impl NameTable {
+    const SHARDS: usize = 16;
+
+    pub(super) fn new(origin: Origin, clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            origin,
+            clock: Arc::clone(clock),
+            shards: (0..Self::SHARDS).map(|_| Mutex::default()).collect(),
+            agenda: Arc::default(),
+            kept: KeptTurns::default(),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Locks the shard of a name; `None` in a fork, if the lock will never be let go.
+    pub(super) fn lock(&self, name: &LockName) -> Option<MutexGuard<'_, Shard>> {
+        self.shards[name.shard(Self::SHARDS)].lock_unless(|| self.is_forked())
+    }
+
+    /// As [`lock`](Self::lock), with an entry for the name; `None` also after the end.
+    pub(super) fn lock_with(
+        &self,
+        name: &LockName,
+        metrics: &Arc<ClassMetrics>,
+    ) -> Option<MutexGuard<'_, Shard>> {
+        let mut shard = self.lock(name)?;
+        // Under the lock: whoever closes the table looks at the shard afterwards.
+        if self.is_closed() {
+            return None;
+        }
+        if !shard.contains_key(name) {
+            let (state, metrics) = (NameState::default(), Arc::clone(metrics));
+            let entry = NameEntry { state, scheduled: None, metrics, kept: None, holder: None };
+            shard.insert(name.clone(), Box::new(entry));
+        }
+        Some(shard)
+    }
+
+    /// From now on no name is added.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// An event was applied: counts the turn if it is kept idle, and notes when something is due.
+    /// Yields the turn that is idle least recently if too many are.
+    pub(super) fn on_applied(
+        &self,
+        entry: &mut NameEntry,
+        env: &Env<'_>,
+    ) -> Option<(IdleSince, LockName)> {
+        match entry.state.look_at(env) {
+            Some(at) if !entry.state.is_done() => {
+                self.agenda.set(&mut entry.scheduled, at, env.name);
+            }
+            _ => self.agenda.cancel(entry.scheduled.take()),
+        }
+        if entry.state.is_idle() {
+            return self.kept.on_idle(env.now, &mut entry.kept, env.name);
+        }
+        if env.effects.ended.is_some()
+            && let Some(stamp) = entry.kept.take()
+        {
+            self.kept.on_end(stamp);
+        }
+        None
+    }
+
+    /// Looks at the state of every name.
+    pub(super) fn each(&self, mut look: impl FnMut(&LockName, &NameState)) {
+        for shard in &self.shards {
+            let Some(shard) = shard.lock_unless(|| self.is_forked()) else { continue };
+            shard.iter().for_each(|(name, entry)| look(name, &entry.state));
+        }
+    }
+
+    /// The names of some states.
+    pub(super) fn names_of(&self, of: impl Fn(&NameState) -> bool) -> Vec<LockName> {
+        let mut names = Vec::new();
+        self.each(|name, state| names.extend(of(state).then(|| name.clone())));
+        // No order of a hash map gets out.
+        names.sort_unstable();
+        names
+    }
+
+    /// The turns that are idle, for one who is alone with the table.
+    pub(super) fn take_idle(&mut self) -> Vec<(LockName, TurnId)> {
+        let shards = self.shards.iter_mut().map(Mutex::get_mut).map(mem::take);
+        let turn =
+            |(name, entry): (LockName, Box<NameEntry>)| Some((name, entry.state.idle_turn()?));
+        let mut idle: Vec<_> = shards.flatten().filter_map(turn).collect();
+        // No order of a hash map gets out.
+        idle.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        idle
+    }
+
+    fn is_forked(&self) -> bool {
+        !self.origin.is_here(self.clock.now())
+    }
+}
+
+/// When to look at which name.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    state: Mutex<DueNames>,
+    pub(super) changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct DueNames {
+    names: DueQueue<LockName>,
+    stopped: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scheduled {
+    pub(super) key: Key,
+    at: Instant,
+}
+
+impl Agenda {
+    /// Makes sure that a name is looked at at `at` at the latest.
+    fn set(&self, present: &mut Option<Scheduled>, at: Instant, name: &LockName) {
+        if present.is_some_and(|present| present.at <= at) {
+            return;
+        }
+        let mut state = self.state.lock();
+        if let Some(Scheduled { key, .. }) = *present {
+            state.names.reschedule(key, at);
+            *present = Some(Scheduled { key, at });
+        } else {
+            *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
+        }
+        if state.names.must_wake_for(at) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn cancel(&self, present: Option<Scheduled>) {
+        if let Some(Scheduled { key, .. }) = present {
+            let removed = self.state.lock().names.remove(key);
+            drop(removed);
+        }
+    }
+
+    /// The names that are due until `until`; `None` when stopped.
+    pub(super) fn take_due(&self, until: Instant) -> Option<Vec<(Key, LockName)>> {
+        let mut state = self.state.lock();
+        if state.stopped {
+            return None;
+        }
+        if state.names.earliest().is_none_or(|at| at > until) {
+            return Some(Vec::new());
+        }
+        let keys: Vec<Key> = state.names.due(until).map(|(_, key)| key).collect();
+        let take = |key| state.names.remove(key).map(|name| (key, name));
+        Some(keys.into_iter().filter_map(take).collect())
+    }
+
+    pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
+        self.state.lock().names.sleep_until(now, latest)
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.state.lock().stopped
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_one();
+    }
+}

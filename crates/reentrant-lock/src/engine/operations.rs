@@ -1,0 +1,296 @@
+use std::{
+    sync::{Arc, OnceLock, Weak, mpsc::channel},
+    time::Duration,
+};
+
+use leasehold_core::{
+    AcquisitionId, FenceToken, Instant, LockName, Mutex, NamePattern, StoreError,
+    lease::{LeaseState, LossReason},
+    metric::{Metrics, ReleaseVia},
+    outage::{OutageWatch, WatchedStore},
+    store::{ForceRelease, ForceReleaseAnswer, Inspect, Inspection, only},
+};
+use leasehold_watchdog::{Watchdog, Watches};
+use tokio::{select, sync::watch};
+
+use crate::{
+    graph::{OwnHolds, WaitGraph},
+    listing::LockList,
+    queue::{NameState, Numbers, TurnId},
+};
+
+use super::{
+    core::{Engine, EngineParts},
+    heartbeats::HeartbeatTask,
+    listener::Keeper,
+    names::NameTable,
+    outbox::{Outbox, warn_of},
+    shutdown::{ShutdownReport, ShutdownState},
+    watermarks::Watermarks,
+};
+
+/// For how long the end of a runtime with a thread of its own waits for its releases.
+const FLUSH: Duration = Duration::from_millis(50);
+
+/// What the owner of a runtime asks for.
+impl Engine {
+    /// Starts the background tasks.
+    pub fn start(parts: EngineParts) -> Arc<Self> {
+        let EngineParts { store, clock, entropy, executor, runtime_id, label, timing, rules } =
+            parts;
+        let (metrics, secret, origin) =
+            (Arc::new(Metrics::default()), entropy.secret(), (rules.origin)());
+        let outages = Arc::new(OutageWatch::new(Arc::clone(&clock), origin));
+        // Every command of this runtime passes here.
+        let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
+        let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
+        let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
+            _watchdog: Watchdog::start(
+                executor.handle(),
+                watches.clone(),
+                Arc::clone(&store),
+                Arc::new(Keeper(Weak::clone(me))),
+                Arc::clone(&metrics),
+            ),
+            names: NameTable::new(origin, &clock),
+            store,
+            clock,
+            entropy,
+            metrics,
+            watches,
+            outbox: Outbox::default(),
+            watermarks: Watermarks::default(),
+            label,
+            timing,
+            numbers: Numbers::new(runtime_id, secret),
+            rules,
+            reports: Mutex::default(),
+            own_holds: OwnHolds::default(),
+            ending: ShutdownState::default(),
+            me: Weak::clone(me),
+            listening: OnceLock::new(),
+            executor,
+        });
+        HeartbeatTask::start(&engine);
+        engine
+    }
+
+    /// Tells who holds a lock, and who waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the store does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn inspect(&self, name: &LockName) -> Result<Inspection, StoreError> {
+        let now = self.clock.now();
+        let mut seen = self.inspect_until(name, now, now + self.timing.command_timeout).await?;
+        self.note_idle(name, &mut seen);
+        Ok(seen)
+    }
+
+    /// As [`inspect`](Self::inspect), of many locks at once.
+    pub(crate) async fn inspect_all(
+        &self,
+        names: Vec<LockName>,
+    ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
+        self.check_process()?;
+        let now = self.clock.now();
+        let deadline = now + self.timing.command_timeout;
+        let looks = Inspect { names: names.clone() };
+        let mut seen = self.counted(self.store.ask(now, looks, deadline).await)?;
+        for (name, seen) in names.iter().zip(&mut seen) {
+            if let Ok(seen) = seen {
+                self.note_idle(name, seen);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Only the runtime that keeps a lock knows whether it is idle.
+    fn note_idle(&self, name: &LockName, seen: &mut Inspection) {
+        if let Inspection::Held(record) = seen {
+            let idle = self.look(name, NameState::idle_turn).flatten();
+            record.idle = idle == Some(TurnId { id: record.id, first: record.fence });
+        }
+    }
+
+    pub(crate) async fn inspect_until(
+        &self,
+        name: &LockName,
+        now: Instant,
+        deadline: Instant,
+    ) -> Result<Inspection, StoreError> {
+        self.check_process()?;
+        let look = Inspect { names: vec![name.clone()] };
+        let seen = self.store.ask(now, look, deadline).await;
+        self.counted(seen.and_then(only))
+    }
+
+    /// Who holds which locks, who waits for them, and the cycles among them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub async fn wait_graph(self: &Arc<Self>) -> WaitGraph {
+        let mut list = LockList::new(Arc::clone(self), NamePattern::default());
+        let (mut locks, mut unread) = (Vec::new(), Vec::new());
+        while let Some(item) = list.next().await {
+            match item {
+                Ok(lock) => locks.push(lock),
+                Err(error) => unread.push(error),
+            }
+        }
+        let cycles = || self.own_holds.cycles(self.runtime_id(), &self.label);
+        let own = if self.is_forked() { Vec::new() } else { cycles() };
+        WaitGraph::of(&locks).with(own, unread)
+    }
+
+    /// Ends the lease that an inspection showed, and no other.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; `Indeterminate` means that the lease may have ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the command back.
+    pub async fn force_release(
+        &self,
+        name: &LockName,
+        id: AcquisitionId,
+        fence: FenceToken,
+    ) -> Result<ForceReleaseAnswer, StoreError> {
+        self.check_process()?;
+        let now = self.clock.now();
+        let deadline = now + self.timing.command_timeout;
+        let command = ForceRelease { name: name.clone(), id, fence };
+        tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
+        let answer = self.counted(self.store.ask(now, command, deadline).await)?;
+        if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
+            self.on_force_released(name, id, fence);
+        }
+        Ok(answer)
+    }
+
+    /// Refuses further acquires, ends every held lease, and waits for the server to confirm.
+    ///
+    /// Takes at most `time`. For withdrawals, which an outage may hold up for long, it waits at
+    /// most one command timeout. `LockRuntime::shutdown` says more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the shutdown under way.
+    pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
+        if self.is_forked() {
+            return ShutdownReport::of_fork();
+        }
+        let now = self.clock.now();
+        let (soon, deadline) = (now + self.timing.command_timeout, now + time);
+        self.refuse();
+        let mut held = 0;
+        for lease in self.watches.leases() {
+            if !lease.is_held()
+                || lease.lose(LossReason::Shutdown) != LeaseState::Lost(LossReason::Shutdown)
+            {
+                continue;
+            }
+            held += 1;
+            self.release_lost(&lease, ReleaseVia::Shutdown);
+            self.on_lost(lease.turn(), LossReason::Shutdown, lease.closed_until());
+        }
+        // Once more through the lock of every name: a lease that was just being given back counted
+        // as released above, and its release is announced before that lock is let go.
+        self.close();
+        let unreleased = self.outbox.drain(&*self.clock, soon, deadline).await;
+        ShutdownReport { held, unreleased }
+    }
+
+    /// Gives no new leases: calls that wait end, and an acquire on its way gets nothing.
+    fn refuse(&self) {
+        self.ending.refuse();
+        self.outbox.remember_failures();
+        self.close();
+    }
+
+    /// Refuses new leases, lets guards end for at most `time`, then shuts down.
+    /// `LockRuntime::drain` says more.
+    ///
+    /// The server has until `time` is over to confirm releases, and one command timeout in any
+    /// case.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the drain under way.
+    pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
+        if self.is_forked() {
+            return ShutdownReport::of_fork();
+        }
+        let mut report = self.ending.report.get_or_init(|| self.begin_drain(time)).clone();
+        let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
+        match drained {
+            Some(report) => report,
+            // The tokio runtime that the drain lived on has stopped.
+            None => self.shutdown(Duration::ZERO).await,
+        }
+    }
+
+    fn begin_drain(self: &Arc<Self>, time: Duration) -> watch::Receiver<Option<ShutdownReport>> {
+        let until = self.clock.now() + time;
+        // Set before calls are refused, so that their error says that the runtime drains.
+        self.ending.begin_drain();
+        self.refuse();
+        let (sender, report) = watch::channel(None);
+        let engine = Arc::clone(self);
+        // A task of its own: the drain goes on when its caller's future is dropped.
+        self.spawn(async move {
+            engine.until_given_back(until).await;
+            let rest = until.saturating_since(engine.clock.now());
+            let rest = rest.max(engine.timing.command_timeout);
+            sender.send_replace(Some(engine.shutdown(rest).await));
+        });
+        report
+    }
+
+    async fn until_given_back(&self, until: Instant) {
+        loop {
+            let mut leases = self.watches.leases();
+            leases.retain(|lease| lease.is_held());
+            if leases.is_empty() {
+                return;
+            }
+            for lease in leases {
+                select! {
+                    biased;
+                    _ = lease.lost() => {}
+                    () = self.clock.sleep_until(until) => return,
+                }
+            }
+        }
+    }
+
+    /// Nobody uses the runtime any more, and its process may be about to end: waits for the releases
+    /// that a thread of its own is sending, for 50 ms at most, and warns of the others.
+    ///
+    /// It blocks its thread. Without a thread of its own it does nothing: the caller may be
+    /// the one that would have to send.
+    pub fn farewell(&self) {
+        let Some(engine) = self.me.upgrade() else { return };
+        // After a shutdown, its report has named them.
+        let is_over = self.is_forked() || self.ending.refuses();
+        if is_over || !self.executor.is_own_thread() || self.outbox.closed().is_empty() {
+            return;
+        }
+        let (done, flushed) = channel::<()>();
+        self.spawn(async move {
+            let until = engine.clock.now() + FLUSH;
+            drop(engine.outbox.drain(&*engine.clock, until, until).await);
+            drop(done);
+        });
+        // Ends when the sender is dropped. The thread may be blocked, and the clock a test's.
+        let _ended = flushed.recv_timeout(FLUSH);
+        warn_of(&self.outbox.closed());
+    }
+}

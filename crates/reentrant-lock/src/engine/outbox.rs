@@ -1,0 +1,199 @@
+use std::{collections::BTreeSet, pin::pin};
+
+use leasehold_core::{Clock, Instant, LockName, Mutex, StoreError};
+use leasehold_watchdog::{Key, Slots};
+use tokio::{
+    select,
+    sync::{Notify, Semaphore},
+};
+
+use super::{backlog::Backlog, delivery::Delivery, repeat_rules::DeliveryEnd};
+
+/// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    state: Mutex<Unconfirmed>,
+    changed: Notify,
+    /// Commands that no task waits for: only so many are sent at a time.
+    pub(super) background: Semaphore,
+    pub(super) backlog: Backlog,
+}
+
+#[derive(Debug, Default)]
+struct Unconfirmed {
+    deliveries: Slots<PendingDelivery>,
+    /// How many of them count against the limit.
+    limited: usize,
+    /// The locks of releases that failed, from a shutdown on.
+    failed: Option<Vec<LockName>>,
+    /// The locks of releases that were dropped, and are not told yet.
+    left: BTreeSet<LockName>,
+}
+
+#[derive(Debug)]
+struct PendingDelivery {
+    /// The lock that stays closed until this is done.
+    closed: Option<LockName>,
+    is_limited: bool,
+    failure: Option<StoreError>,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            background: Semaphore::new(Self::BACKGROUND),
+            backlog: Backlog::default(),
+        }
+    }
+}
+
+impl Outbox {
+    const BACKGROUND: usize = 64;
+    /// The most commands beside releases of turns and the backlog. What exceeds it ends by its ttl.
+    const MAX: usize = 64 * 1024;
+
+    /// Counts a command as pending; `None` when there are too many.
+    pub(super) fn add(&self, delivery: &Delivery) -> Option<Key> {
+        let mut state = self.state.lock();
+        let (closed, is_limited) = (delivery.closes(), delivery.turn().is_none());
+        if is_limited && state.limited >= Self::MAX {
+            state.failed(closed);
+            return None;
+        }
+        state.limited += usize::from(is_limited);
+        Some(state.deliveries.insert(PendingDelivery { closed, is_limited, failure: None }))
+    }
+
+    /// An attempt has failed, for a reason that the waiting task may ask for.
+    pub(super) fn attempt_failed(&self, key: Key, error: &StoreError) {
+        if let Some(pending) = self.state.lock().deliveries.get_mut(key) {
+            pending.failure = Some(error.clone());
+        }
+    }
+
+    pub(super) fn failure(&self, key: Key) -> Option<StoreError> {
+        self.state.lock().deliveries.get(key)?.failure.clone()
+    }
+
+    /// Keeps a withdrawal until the end of an outage, where it counts against another limit. Returns
+    /// whether a task has to be started for the backlog; `None` when that is full.
+    pub(super) fn postpone(&self, key: Key, withdrawal: Delivery) -> Option<bool> {
+        let needs_task = self.backlog.add(key, withdrawal)?;
+        let state = &mut *self.state.lock();
+        if let Some(pending) = state.deliveries.get_mut(key) {
+            state.limited -= usize::from(std::mem::take(&mut pending.is_limited));
+        }
+        Some(needs_task)
+    }
+
+    pub(super) fn done(&self, key: Key, end: DeliveryEnd) {
+        self.state.lock().done(key, end);
+        self.changed.notify_waiters();
+    }
+
+    /// A release is dropped before its end: its tokio runtime stops. Yields the locks of all such
+    /// releases with the last of them.
+    pub(super) fn left(&self, key: Key, name: &LockName) -> BTreeSet<LockName> {
+        let mut state = self.state.lock();
+        if state.left.len() < Self::MAX {
+            state.left.insert(name.clone());
+        }
+        state.done(key, DeliveryEnd::Unconfirmed);
+        let has_more = state.closed().next().is_some();
+        let left = if has_more { BTreeSet::new() } else { std::mem::take(&mut state.left) };
+        drop(state);
+        self.changed.notify_waiters();
+        left
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.state.lock().deliveries.len()
+    }
+
+    pub(super) fn remember_failures(&self) {
+        self.state.lock().failed.get_or_insert_default();
+    }
+
+    /// Waits for every release until `deadline`, and for every other command until `soon`; yields
+    /// the locks that stay closed.
+    pub(super) async fn drain(
+        &self,
+        clock: &dyn Clock,
+        soon: Instant,
+        deadline: Instant,
+    ) -> Vec<LockName> {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            // Registered before the look, so that no change is missed in between.
+            changed.as_mut().enable();
+            let now = clock.now();
+            if now >= deadline || !self.state.lock().is_awaited(now >= soon) {
+                return self.unconfirmed();
+            }
+            let until = if now < soon { soon.min(deadline) } else { deadline };
+            select! {
+                biased;
+                () = changed => {}
+                () = clock.sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// The locks of releases that are under way.
+    pub(super) fn closed(&self) -> BTreeSet<LockName> {
+        self.state.lock().closed().cloned().collect()
+    }
+
+    /// The locks of releases that are under way, or have failed since a shutdown began.
+    fn unconfirmed(&self) -> Vec<LockName> {
+        let state = self.state.lock();
+        let failed = state.failed.iter().flatten();
+        let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
+        locks.into_iter().collect()
+    }
+}
+
+impl Unconfirmed {
+    fn closed(&self) -> impl Iterator<Item = &LockName> {
+        self.deliveries.iter().filter_map(|pending| pending.closed.as_ref())
+    }
+
+    /// Whether a shutdown waits for one; in the end only for releases.
+    fn is_awaited(&self, only_releases: bool) -> bool {
+        self.deliveries.iter().any(|pending| !only_releases || pending.closed.is_some())
+    }
+
+    fn done(&mut self, key: Key, end: DeliveryEnd) {
+        let Some(pending) = self.deliveries.remove(key) else { return };
+        self.limited -= usize::from(pending.is_limited);
+        if end == DeliveryEnd::Unconfirmed {
+            self.failed(pending.closed);
+        }
+    }
+
+    fn failed(&mut self, lock: Option<LockName>) {
+        if let (Some(failed), Some(lock)) = (&mut self.failed, lock)
+            && failed.len() < Outbox::MAX
+        {
+            failed.push(lock);
+        }
+    }
+}
+
+/// Warns of releases that nobody waits for any more, in one line.
+pub(super) fn warn_of(locks: &BTreeSet<LockName>) {
+    /// How many locks the line names.
+    const NAMED: usize = 16;
+    if locks.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = locks.iter().take(NAMED).map(LockName::as_str).collect();
+    let more = locks.len().saturating_sub(NAMED);
+    tracing::warn!(
+        locks = ?names, more,
+        "releases are not confirmed, and nobody waits for them any more: each lock may stay closed until \
+         its ttl is over; call drain() before main returns"
+    );
+}

@@ -1,0 +1,211 @@
+use std::{sync::Arc, time::Duration};
+
+use leasehold_core::{
+    FenceToken, Instant, StoreError, StoreErrorKind, Terms, lease::Grant, metric::WakeSource,
+};
+use leasehold_watchdog::Watch;
+
+use super::{
+    env::{Env, TurnId},
+    local_queue::Ticket,
+};
+
+/// What a runtime has under one grant: tokens, handed from task to task.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(super) grant: Arc<Grant>,
+    /// The present token of its block; each goes to one task, in order.
+    pub(super) token: FenceToken,
+    /// Until when the turn may be believed in, as the last holder left it.
+    pub(super) until: Instant,
+    /// Whether its lease says that the runtime keeps it: those who queue behind it have it
+    /// recalled.
+    pub(super) keeps: bool,
+    pub(super) contended: bool,
+    /// Whether another runtime wanted the lock, before the turn or in it.
+    pub(super) was_wanted: bool,
+    /// How many tasks are still to be served while other runtimes wait; never more than a block
+    /// has.
+    pub(super) to_serve: u16,
+    /// When the first lease was taken.
+    pub(super) began_at: Option<Instant>,
+    pub(super) leases: u32,
+    pub(super) token_state: TokenState,
+    pub(super) watch: Option<Watch>,
+    /// Commands that asked for the grant, and may still be executed.
+    pub(super) unanswered: UnansweredCommands,
+}
+
+/// Who has the present token of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TokenState {
+    /// A task that may take it.
+    Offered(Offer),
+    /// A task that has taken it.
+    Held,
+    /// No task: the turn is kept for the next task that comes, until then at most.
+    Idle { until: Instant },
+}
+
+/// The present token is on offer to one task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    pub(crate) ticket: Ticket,
+    pub(crate) at: Instant,
+    /// What wakes the task; nothing where it asked by itself.
+    pub(crate) source: Option<WakeSource>,
+}
+
+impl Turn {
+    /// For how long a turn goes on if other runtimes waited when it began.
+    const LIMIT: Duration = Duration::from_millis(50);
+    /// For how long a turn goes on if none waited then. A turn that is not kept does not see
+    /// runtimes that come later: a shorter limit lets them wait for less.
+    const LIMIT_ALONE: Duration = Duration::from_millis(10);
+
+    pub(super) fn id(&self) -> TurnId {
+        TurnId::of(&self.grant)
+    }
+
+    /// Whether the turn is over for the next task, who wants a lease on `terms`.
+    pub(super) fn is_over_for(&self, env: &Env<'_>, terms: Terms) -> bool {
+        let limit = match self.contended {
+            true => Self::LIMIT,
+            // It hears of runtimes that come later, unless all messages are lost.
+            false if self.keeps => self.grant.ttl().get(),
+            false => Self::LIMIT_ALONE,
+        };
+        let time_is_up =
+            self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
+        let served = self.contended && self.to_serve == 0;
+        served
+            || time_is_up
+            || self.is_spent()
+            || terms != self.grant.terms()
+            || !self.can_enter(env)
+    }
+
+    /// Whether enough belief is left for the next task: the last lease may not have been renewed.
+    fn can_enter(&self, env: &Env<'_>) -> bool {
+        env.now < self.until - env.timing.enough(self.grant.ttl())
+    }
+
+    /// The next task is offered the next token; `false` when there is none.
+    pub(super) fn offer(
+        &mut self,
+        env: &Env<'_>,
+        ticket: Ticket,
+        source: Option<WakeSource>,
+    ) -> bool {
+        let next = FenceToken::try_from(self.token.get() + 1).ok();
+        let Some(token) = next.filter(|_| !self.is_spent()) else { return false };
+        self.token = token;
+        self.to_serve = self.to_serve.saturating_sub(1);
+        self.token_state = TokenState::Offered(Offer { ticket, at: env.now, source });
+        true
+    }
+
+    fn is_spent(&self) -> bool {
+        self.token >= self.grant.last()
+    }
+
+    pub(super) fn hand_over(&mut self, env: &Env<'_>) -> Option<TakenToken> {
+        let offer = self.open_offer()?;
+        let (first, until, watch) = (self.leases == 0, self.until, self.watch);
+        self.began_at.get_or_insert(env.now);
+        self.leases += 1;
+        self.token_state = TokenState::Held;
+        let (turn, token) = (Arc::clone(&self.grant), self.token);
+        Some(TakenToken { turn, token, offer, until, watch, first })
+    }
+
+    pub(super) fn has_lease(&self, token: FenceToken) -> bool {
+        matches!(self.token_state, TokenState::Held) && self.token == token
+    }
+
+    pub(super) fn open_offer(&self) -> Option<Offer> {
+        match self.token_state {
+            TokenState::Offered(offer) => Some(offer),
+            TokenState::Held | TokenState::Idle { .. } => None,
+        }
+    }
+
+    /// Another runtime wants the lock, while so many tasks wait here for a token.
+    pub(super) fn on_wanted(&mut self, waiting: usize) {
+        self.was_wanted = true;
+        if !std::mem::replace(&mut self.contended, true) {
+            self.to_serve = u16::try_from(waiting).unwrap_or(u16::MAX);
+        }
+    }
+
+    /// Stays idle for so long at most, if no other runtime is known to want the lock, or to have had
+    /// it before; whether it does.
+    pub(super) fn keep_idle(&mut self, env: &Env<'_>, keep_idle: Duration) -> bool {
+        let ttl = self.grant.ttl();
+        let enter_until = self.until - env.timing.enough(ttl);
+        // If all messages are lost, others are kept out for one ttl at most.
+        let over = self.began_at.unwrap_or(env.now) + ttl.get();
+        let until = (env.now + keep_idle).min(enter_until).min(over);
+        let stays = self.keeps && !self.was_wanted && env.now < until;
+        if stays {
+            self.token_state = TokenState::Idle { until };
+        }
+        stays
+    }
+
+    pub(super) fn idle_ends_at(&self) -> Option<Instant> {
+        match self.token_state {
+            TokenState::Idle { until } => Some(until),
+            TokenState::Offered(_) | TokenState::Held => None,
+        }
+    }
+
+    /// When the open offer is stale: half the claim window after it was made.
+    pub(super) fn stale_at(&self, env: &Env<'_>) -> Option<Instant> {
+        let claim_window = env.timing.claim_window(self.grant.ttl());
+        self.open_offer().map(|offer| (env.rules.offer_ends)(offer.at, claim_window))
+    }
+}
+
+/// How many commands about an acquisition were not answered, and may still be executed: then it is
+/// withdrawn when its turn ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct UnansweredCommands(u16);
+
+impl UnansweredCommands {
+    pub(super) fn on_send(&mut self) {
+        self.0 = self.0.saturating_add(1);
+    }
+
+    /// A command was answered, or failed. One that may still be executed counts on.
+    pub(super) fn on_reply<T>(&mut self, result: &Result<T, StoreError>) {
+        let is_unknown = |error: &StoreError| error.kind() == StoreErrorKind::Indeterminate;
+        if !result.as_ref().is_err_and(is_unknown) {
+            self.0 = self.0.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn is_any(self) -> bool {
+        self.0 > 0
+    }
+}
+
+/// An offer that a task has taken.
+#[derive(Debug)]
+pub(crate) struct TakenToken {
+    pub(crate) turn: Arc<Grant>,
+    pub(crate) token: FenceToken,
+    pub(crate) offer: Offer,
+    pub(crate) until: Instant,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) first: bool,
+}
+
+/// How the turns of a name are kept when no task holds them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// For how long at most.
+    pub(crate) idle: Duration,
+    /// Whether it is worth it; see `Watermarks::is_worth_keeping`.
+    pub(crate) is_worth_it: bool,
+}
