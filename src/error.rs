@@ -9,8 +9,8 @@ pub use leasehold_core::{
     StampError, StoreError, StoreErrorKind,
 };
 pub use leasehold_reentrant_lock::{
-    AcquireError, LeaseLost, ListError, OptionsError, ReenterError, ReleaseError, RunOnceError,
-    SelfWait, SucceedError, TimingError, Unavailable, WaitTimeout, WithError,
+    AcquireError, LeaseLost, ListError, OptionsError, ReenterError, ReleaseError, SelfWait,
+    TimingError, Unavailable, WaitTimeout, WithError,
 };
 
 pub use crate::runtime::{ConnectError, InspectError};

@@ -4,7 +4,7 @@
 //! server. Give a store to [`LockRuntimeBuilder::on_store`](crate::LockRuntimeBuilder::on_store).
 
 pub use leasehold_core::{
-    Acks, MemoryStore, Terms,
+    MemoryStore, Terms,
     lease::{Grant, Holds, HoldsError},
     store::{
         Acquire, AcquireAnswer, Ask, Command, FencePolicy, FenceSettings, ForceRelease,

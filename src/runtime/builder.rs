@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acks, AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
+    AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
     MemoryStore, Namespace, QuorumSettings, RedisAddress, RedisConfig, Replication, RuntimeId,
     RuntimeLabel, SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy,
     diagnosis::Expected,
@@ -51,7 +51,7 @@ impl LockRuntimeBuilder {
             service: service_of_program(),
             fencing: FenceSettings::default(),
             ttl: None,
-            replication: Replication::None,
+            replication: Replication::NONE,
             timing: Timing::default(),
             own_thread: false,
             strictness: Strictness::default(),
@@ -94,8 +94,9 @@ impl LockRuntimeBuilder {
     ///
     /// ```
     /// # use {leasehold::{LockRuntime, redis::Replication}, std::time::Duration};
-    /// let replication = Replication::Wait { replicas: 1, timeout: Duration::from_millis(500) };
+    /// let replication = Replication::wait(1, Duration::from_millis(500))?;
     /// let builder = LockRuntime::builder().replication(replication);
+    /// # Ok::<(), leasehold::error::SettingError>(())
     /// ```
     pub fn replication(self, replication: Replication) -> Self {
         Self { replication, ..self }
@@ -362,7 +363,7 @@ impl LockRuntimeBuilder {
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
-        if Acks::new(self.replication)?.are_asked() {
+        if self.replication.are_asked() {
             return Err(ConnectError::NoReplicas);
         }
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
@@ -432,7 +433,7 @@ impl LockRuntimeBuilder {
         if let Some(ttl) = self.ttl {
             timing.ttl = Ttl::new(ttl)?;
         }
-        timing.acks = Acks::new(self.replication)?;
+        timing.acks = self.replication;
         Ok(timing.validated()?)
     }
 

@@ -33,7 +33,7 @@ pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks, AllLost};
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
     AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,
-    RunOnceError, SelfWait, SucceedError, Unavailable, WaitTimeout, WithError,
+    SelfWait, Unavailable, WaitTimeout, WithError,
 };
 pub use graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};
 pub use guard::{Guard, Released};

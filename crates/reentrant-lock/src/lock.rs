@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
+    Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
     metric::ClassMetrics,
 };
@@ -346,8 +346,7 @@ impl Acquire {
     fn checked_terms(&self) -> Result<Terms, OptionsError> {
         let Timing { ttl, acks, .. } = self.lock.engine.timing;
         let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
-        let acks =
-            self.replication.map_or(Ok(acks), Acks::new).map_err(OptionsError::Replication)?;
+        let acks = self.replication.unwrap_or(acks);
         let patience = self.outage_patience;
         match self.patience {
             Patience::For(wait) if wait > OptionsError::MAX_WAIT => {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Acks, Ttl};
+use leasehold_core::{Replication, Ttl};
 
 use crate::error::OptionsError;
 
@@ -12,7 +12,7 @@ pub struct Timing {
     /// How long a lease lives without renewal. Default: 30 s.
     pub ttl: Ttl,
     /// Which acknowledgements grants and renewals need. Default: none.
-    pub acks: Acks,
+    pub acks: Replication,
     /// How long an acquire waits for a lock. Default: 30 s.
     pub wait: Duration,
     /// For how long a grant waits to be taken, and a place in the queue for a sign of life; at
@@ -106,7 +106,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             ttl: Ttl::default(),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
             wait: Duration::from_secs(30),
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),

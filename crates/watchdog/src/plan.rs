@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Acks, Instant, Terms, Ttl};
+use leasehold_core::{Instant, Replication, Terms, Ttl};
 
 /// When one turn is due for renewal: a pure function of its ttl, of jitter and of earlier attempts.
 ///
@@ -11,7 +11,7 @@ use leasehold_core::{Acks, Instant, Terms, Ttl};
 // Very many are kept: the terms would take 8 bytes more.
 pub struct RenewalPlan {
     ttl: Ttl,
-    acks: Acks,
+    acks: Replication,
     renewing: Renewing,
     /// When a renewal is due; while one is in flight, the next, if that one is confirmed.
     next: Option<Instant>,

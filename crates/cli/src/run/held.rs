@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::{
     AllGuard, LeaseEnd, LockName, LockRuntime, LossReason,
-    error::{LeaseLost, ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError},
     once::{Begun, Duplicate, OnceGuard, Progress},
     store::Inspection,
     time::{Clock, SystemClock},
@@ -150,7 +150,7 @@ impl Held {
         match self {
             Self::Locks(guard) => told(guard.release().await.map(drop)),
             Self::Once(guard) if succeeded => match guard.succeed().await {
-                Err(SucceedError::Lost(lost)) => Err(too_late(&lost)),
+                Err(ReleaseError::Lost(lost)) => Err(too_late(&lost)),
                 Err(error) => {
                     tell(error);
                     Ok(())

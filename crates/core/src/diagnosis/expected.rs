@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{
     store::FenceSettings,
-    types::{Acks, Ttl},
+    types::{Replication, Ttl},
 };
 
 /// What the settings of a runtime need of its servers.
@@ -17,5 +17,5 @@ pub struct Expected {
     /// How fences are made.
     pub fencing: FenceSettings,
     /// Which acknowledgements its grants and renewals wait for.
-    pub acks: Acks,
+    pub acks: Replication,
 }

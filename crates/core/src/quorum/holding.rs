@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{Granted, Hold, HoldAnswer, RenewAnswer, Renewal, StoreError},
-    types::{Acks, AcquisitionId, FenceToken, LockName, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, Replication, Ttl},
 };
 
 impl<N: QuorumNode> Inner<N> {
@@ -98,7 +98,7 @@ impl<N: QuorumNode> Inner<N> {
         ttl: Ttl,
         deadline: Instant,
     ) -> Result<RenewAnswer, StoreError> {
-        let renewal = Renewal { name: name.clone(), id, fence, ttl, acks: Acks::NONE };
+        let renewal = Renewal { name: name.clone(), id, fence, ttl, acks: Replication::NONE };
         let renewed = self.renew(std::slice::from_ref(&renewal), deadline).await;
         renewed.into_iter().next().unwrap_or(Ok(RenewAnswer::Gone))
     }

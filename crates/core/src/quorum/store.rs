@@ -33,7 +33,7 @@ use crate::{
         Acquire, AcquireAnswer, Command, Heartbeat, Heartbeats, Inspect, Listener, LockStore,
         Place, Reply, StoreError, StoreFuture, Waiter,
     },
-    types::{Acks, LockName, RuntimeId, Ttl},
+    types::{LockName, Replication, RuntimeId, Ttl},
 };
 
 /// What a quorum is made of.
@@ -125,7 +125,7 @@ impl<N: QuorumNode> Inner<N> {
         usize::from(slot_of_lock(name)) % self.nodes.len()
     }
 
-    pub(super) fn check(&self, ttl: Ttl, acks: Acks) -> Result<(), StoreError> {
+    pub(super) fn check(&self, ttl: Ttl, acks: Replication) -> Result<(), StoreError> {
         if acks.are_asked() {
             return Err(no_replicas());
         }
@@ -180,7 +180,7 @@ impl<N: QuorumNode> Inner<N> {
     ) -> Vec<Result<AcquireAnswer, StoreError>> {
         let beat = async |waiter: &Waiter| {
             let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
-            let (wait, acks) = (Some(heartbeat), Acks::NONE);
+            let (wait, acks) = (Some(heartbeat), Replication::NONE);
             let (name, label) = (name.clone(), label.clone());
             let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
             let answer = self.acquire(command, true, deadline).await;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     store::{StoreError, StoreErrorKind},
-    types::Acks,
+    types::Replication,
 };
 
 /// The answer to a script, and what the wait behind it counted; `None` where there was none.
@@ -43,7 +43,7 @@ pub(super) async fn send_and_wait(
     connection: &mut MultiplexedConnection,
     script: Cmd,
     is_asking: bool,
-    acks: Acks,
+    acks: Replication,
     limit: Duration,
 ) -> Result<Value, RedisError> {
     let mut all = redis::pipe();
@@ -57,7 +57,7 @@ pub(super) async fn send_and_wait(
     Ok(Value::Array(vec![answer, counted]))
 }
 
-fn wait(acks: Acks, limit: Duration) -> Cmd {
+fn wait(acks: Replication, limit: Duration) -> Cmd {
     let mut wait;
     if acks.on_disk() {
         wait = redis::cmd("WAITAOF");
@@ -75,7 +75,7 @@ fn wait(acks: Acks, limit: Duration) -> Cmd {
 ///
 /// [`StoreError`] of kind `Indeterminate` that [is unacknowledged](StoreError::is_unacknowledged)
 /// where it was too little, of kind `Config` where the server cannot wait.
-pub fn acknowledged(asked: Acks, counted: Option<&Value>) -> Result<(), StoreError> {
+pub fn acknowledged(asked: Replication, counted: Option<&Value>) -> Result<(), StoreError> {
     if !asked.are_asked() {
         return Ok(());
     }
@@ -118,12 +118,12 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_millis(100);
 
-    fn in_memory(replicas: u8) -> Acks {
-        Acks::new(Replication::Wait { replicas, timeout: TIMEOUT }).unwrap()
+    fn in_memory(replicas: u8) -> Replication {
+        Replication::wait(replicas, TIMEOUT).unwrap()
     }
 
-    fn on_disk(replicas: u8) -> Acks {
-        Acks::new(Replication::WaitAof { replicas, timeout: TIMEOUT }).unwrap()
+    fn on_disk(replicas: u8) -> Replication {
+        Replication::wait_aof(replicas, TIMEOUT).unwrap()
     }
 
     fn both(disk: i64, replicas: i64) -> Value {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn enough_is_as_much_as_was_asked_for() {
         for (asked, counted) in [
-            (Acks::NONE, None),
+            (Replication::NONE, None),
             (in_memory(1), Some(Value::Int(1))),
             (in_memory(1), Some(Value::Int(3))),
             (on_disk(0), Some(both(1, 0))),

@@ -31,7 +31,7 @@ use crate::{
         StoreError,
         StoreErrorKind::{Config, Definite, Indeterminate},
     },
-    types::Acks,
+    types::Replication,
 };
 
 /// Commands for one connection: those that wait for it at the same moment travel as one call
@@ -317,7 +317,7 @@ impl<D: Dialect> Batcher<D> {
     ) -> Result<Vec<Answer>, Failed> {
         let count = commands.clone().count();
         let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
-        let acks = commands.clone().next().map_or(Acks::NONE, D::acks);
+        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
         let call = Call::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
         let value = self.0.lane.exchange(call, deadline).await?;
         let Answered { answer, counted } = Answered::of(value, acks.are_asked());

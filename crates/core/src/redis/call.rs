@@ -1,7 +1,7 @@
 use redis::Cmd;
 
 use super::script::{Script, Text};
-use crate::types::Acks;
+use crate::types::Replication;
 
 /// Room for what a script takes, for each key, so that writing a command does not grow it.
 const ARGS_FOR_A_KEY: usize = 4;
@@ -24,13 +24,21 @@ pub(super) struct Call<'a> {
     pub(super) proves: bool,
     /// What the call waits for behind its script. It is then answered with both answers, see
     /// [`Answered`](super::acknowledge::Answered).
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
 }
 
 impl<'a> Call<'a> {
     /// A call by digest.
     pub(super) fn new(script: &'a Script, keys: usize, write: Write<'a>) -> Self {
-        Self { script, keys, room: keys, write, has_body: false, proves: false, acks: Acks::NONE }
+        Self {
+            script,
+            keys,
+            room: keys,
+            write,
+            has_body: false,
+            proves: false,
+            acks: Replication::NONE,
+        }
     }
 
     /// The same call, which writes as much as one with so many keys.
@@ -49,7 +57,7 @@ impl<'a> Call<'a> {
     }
 
     /// The same call, which waits behind its script.
-    pub(super) fn waiting_for(self, acks: Acks) -> Self {
+    pub(super) fn waiting_for(self, acks: Replication) -> Self {
         Self { acks, ..self }
     }
 

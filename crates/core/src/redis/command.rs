@@ -16,7 +16,7 @@ use crate::{
         Acquire, FenceSettings, Heartbeat, Hold, KeyScheme, Next, Release, WITHDRAWAL_MARK, Waiter,
         Withdraw,
     },
-    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, Replication, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// A command on one lock, as `lua/commands/usual.lua` takes it; owned, so that it can wait.
@@ -24,7 +24,7 @@ use crate::{
 pub(super) struct LockCommand {
     pub(super) name: LockName,
     /// Which acknowledgements a good answer needs.
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
     id: AcquisitionId,
     what: What,
 }
@@ -55,7 +55,7 @@ impl LockCommand {
     pub(super) const KEYS: usize = 4;
 
     fn new(name: LockName, id: AcquisitionId, what: What) -> Self {
-        Self { name, acks: Acks::NONE, id, what }
+        Self { name, acks: Replication::NONE, id, what }
     }
 
     pub(super) fn acquire(command: Acquire) -> Self {
@@ -252,11 +252,11 @@ impl Dialect for Preamble {
         LockCommand::KEYS * count
     }
 
-    fn script(acks: Acks) -> &'static Script {
+    fn script(acks: Replication) -> &'static Script {
         if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS }
     }
 
-    fn acks(command: &LockCommand) -> Acks {
+    fn acks(command: &LockCommand) -> Replication {
         command.acks
     }
 

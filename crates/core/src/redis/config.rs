@@ -10,7 +10,7 @@ use super::{
 use crate::{
     quorum::QuorumSettings,
     store::{FenceSettings, KeyScheme},
-    types::{Acks, Namespace, SettingError},
+    types::{Namespace, Replication, SettingError},
 };
 
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
@@ -29,7 +29,7 @@ pub struct RedisConfig {
     pub(super) command_timeout: Duration,
     pub(super) client_name: String,
     /// Which acknowledgements the check at connect tries to wait for.
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
     /// Set for a node of a Cluster.
     pub(super) node: Option<NodeSettings>,
     pub(super) quorum: QuorumSettings,
@@ -68,7 +68,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(2),
             command_timeout: Duration::from_secs(2),
             client_name: "leasehold".into(),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
             node: None,
             quorum: QuorumSettings::default(),
             #[cfg(feature = "tls")]
@@ -130,7 +130,7 @@ impl RedisConfig {
 
     /// Lets the check at connect find out whether the server can wait for these acknowledgements.
     /// Default: none.
-    pub fn acks(self, acks: Acks) -> Self {
+    pub fn acks(self, acks: Replication) -> Self {
         Self { acks, ..self }
     }
 

@@ -26,7 +26,7 @@ use crate::{
     clock::{Clock, Instant, SystemClock, within},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
-    types::{Acks, SettingError},
+    types::{Replication, SettingError},
 };
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
@@ -245,7 +245,7 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
         let args: Vec<Vec<u8>> = args.into_iter().collect();
-        self.evaluate(script, &keys, &args, Acks::NONE).await
+        self.evaluate(script, &keys, &args, Replication::NONE).await
     }
 
     /// Calls a script, as [`call`](Self::call) does, and waits in the same round trip until its
@@ -267,7 +267,7 @@ impl RedisPool {
         script: &Script,
         keys: impl IntoIterator<Item = String>,
         args: impl IntoIterator<Item = Vec<u8>>,
-        asked: Acks,
+        asked: Replication,
         is_needed: impl FnOnce(&Value) -> bool,
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
@@ -291,7 +291,7 @@ impl RedisPool {
         script: &Script,
         keys: &[String],
         args: &[Vec<u8>],
-        acks: Acks,
+        acks: Replication,
     ) -> Result<Value, StoreError> {
         let write = |command: &mut Cmd| {
             command.arg(keys).arg(args);

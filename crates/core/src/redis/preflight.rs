@@ -28,7 +28,7 @@ use crate::{
         StoreError,
         StoreErrorKind::{self, Config, Definite},
     },
-    types::{Acks, LockName},
+    types::{LockName, Replication},
 };
 
 /// The oldest server whose scripts behave as these need.
@@ -152,7 +152,7 @@ pub(super) struct Readiness {
     /// Whether the server takes calls that declare no keys; `None` where none are made.
     pub(super) gathers: Option<Arc<AtomicBool>>,
     /// What grants will wait for.
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
     /// How long the connection and the scripts of an attempt may take.
     pub(super) limit: Duration,
     pub(super) clock: Arc<dyn Clock>,

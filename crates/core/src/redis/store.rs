@@ -36,7 +36,7 @@ use crate::{
         Renewal, Renewals, Reply, StoreError, StoreErrorKind, StoreFuture, Withdraw,
         WithdrawAnswer,
     },
-    types::{Acks, LockName, RuntimeId},
+    types::{LockName, Replication, RuntimeId},
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
@@ -369,7 +369,7 @@ impl RedisStore {
     async fn renew_alike(
         &self,
         batch: &[Renewal],
-        acks: Acks,
+        acks: Replication,
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let write = |to: &mut Cmd| {

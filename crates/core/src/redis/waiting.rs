@@ -14,7 +14,7 @@ use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::StoreError,
-    types::Acks,
+    types::Replication,
 };
 
 /// The connections on which commands wait for acknowledgements: their own for each number of
@@ -46,7 +46,7 @@ pub(super) struct Lanes {
 type Demand = (bool, u8);
 
 impl Waiting {
-    pub(super) fn lanes(&self, acks: Acks) -> Arc<Lanes> {
+    pub(super) fn lanes(&self, acks: Replication) -> Arc<Lanes> {
         let mut by_demand = self.by_demand.lock();
         let demand = (acks.on_disk(), acks.replicas());
         Arc::clone(by_demand.entry(demand).or_insert_with(|| Arc::new(self.open())))

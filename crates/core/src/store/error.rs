@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::types::{Acks, LockName, Ttl, is_printable, printable};
+use crate::types::{LockName, Replication, Ttl, is_printable, printable};
 
 /// What a failure of a store means for the command that failed.
 ///
@@ -106,7 +106,7 @@ impl StoreError {
     /// The server has run a command, and too few copies of it were acknowledged: `had` tells how
     /// many.
     #[must_use]
-    pub fn unacknowledged(asked: Acks, had: impl fmt::Display) -> Self {
+    pub fn unacknowledged(asked: Replication, had: impl fmt::Display) -> Self {
         let what = format!("the write needs {asked} to acknowledge it in time, and {had} did");
         let remedy = "check the replicas and their lag, or ask for fewer of them";
         Self::new(StoreErrorKind::Indeterminate, what, remedy).as_answer().not_acknowledged()

@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Acks, RedisPool, Replication, Script, SettingError, Stamp};
+use leasehold_core::{RedisPool, Replication, Script, SettingError, Stamp};
 use redis::Value;
 
 use super::{
@@ -56,7 +56,7 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 pub struct RedisGate {
     pool: RedisPool,
     watermark_ttl: Option<Duration>,
-    acks: Acks,
+    acks: Replication,
     refusals: Arc<Refusals>,
 }
 
@@ -65,7 +65,7 @@ impl RedisGate {
     /// `deadpool_redis::Pool` of the version that Leasehold re-exports.
     pub fn new(pool: impl Into<RedisPool>) -> Self {
         let refusals = Arc::new(Refusals::new("redis"));
-        Self { pool: pool.into(), watermark_ttl: None, acks: Acks::NONE, refusals }
+        Self { pool: pool.into(), watermark_ttl: None, acks: Replication::NONE, refusals }
     }
 
     /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
@@ -91,12 +91,8 @@ impl RedisGate {
     /// [`is_unacknowledged`](leasehold_core::StoreError::is_unacknowledged): the master has it, and
     /// a failover may lose it. Repeat it with the same stamp until it is a success. A repeat runs a
     /// wrapped script again, so make what it does the same when it is done twice.
-    ///
-    /// # Errors
-    ///
-    /// [`SettingError`] when the replicas or the timeout are out of range.
-    pub fn replication(self, replication: Replication) -> Result<Self, SettingError> {
-        Ok(Self { acks: Acks::new(replication)?, ..self })
+    pub fn replication(self, replication: Replication) -> Self {
+        Self { acks: replication, ..self }
     }
 
     /// Writes a value if the stamp is admitted, in one step with the comparison.

@@ -69,9 +69,6 @@ pub enum OptionsError {
     /// The ttl is out of range.
     #[error(transparent)]
     Ttl(#[from] SettingError),
-    /// The replicas or the timeout of the acknowledgements are out of range.
-    #[error(transparent)]
-    Replication(SettingError),
     /// The wait is longer than a year.
     #[error(
         "a wait of {wait:?} is longer than {:?}; use wait_forever() to wait without a limit",

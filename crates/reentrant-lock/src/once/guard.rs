@@ -3,7 +3,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use leasehold_core::lease::LossReason;
 
 use crate::{
-    error::{LeaseLost, ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError},
     guard::{Guard, Released},
     lease::{Lease, tells_of_lease},
     release::rest,
@@ -45,8 +45,8 @@ impl OnceGuard {
     ///
     /// The work is done in any case; only the lock may be open.
     ///
-    /// - [`SucceedError::Lost`] when the lease had been lost: another run may have begun.
-    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the lock may
+    /// - [`ReleaseError::Lost`] when the lease had been lost: another run may have begun.
+    /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time: the lock may
     ///   open with the ttl.
     ///
     /// # Cancel safety
@@ -54,7 +54,7 @@ impl OnceGuard {
     /// The success counts from the call on, polled or not; dropping the future leaves it to the
     /// runtime to send it to the server.
     #[must_use = "without the answer it is unknown whether the lock is closed"]
-    pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
+    pub fn succeed(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + use<> {
         let Self { guard, window } = self;
         let lease = Arc::clone(&guard.lease.0);
         if !window.is_zero() {
@@ -65,8 +65,8 @@ impl OnceGuard {
             match guard.release().await {
                 Ok(Released::Kept { .. }) => Ok(()),
                 Ok(_) if rest(closed_until, lease.clock().now()).is_none() => Ok(()),
-                Ok(_) => Err(SucceedError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
-                Err(error) => Err(error.into()),
+                Ok(_) => Err(ReleaseError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
+                Err(error) => Err(error),
             }
         }
     }

@@ -10,7 +10,7 @@ use tokio::select;
 use crate::{
     cohort::TurnId,
     engine::Engine,
-    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, RunOnceError, SucceedError},
+    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     lease::Lease,
     lock::{Acquire, ReentrantLock, run_while_held},
 };
@@ -172,9 +172,9 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// - [`RunOnceError::Acquire`] when the run could not begin; the closure was not called.
-    /// - [`RunOnceError::Lost`] when the lease was lost before the future ended with a value.
-    /// - [`RunOnceError::Body`] with the closure's own error; the lock is open again.
+    /// - [`WithError::Acquire`] when the run could not begin; the closure was not called.
+    /// - [`WithError::Lost`] when the lease was lost before the future ended with a value.
+    /// - [`WithError::Body`] with the closure's own error; the lock is open again.
     ///
     /// # Cancel safety
     ///
@@ -183,7 +183,7 @@ impl Once {
     pub async fn run<T, E, F>(
         &self,
         body: impl FnOnce(Lease) -> F,
-    ) -> Result<OnceOutcome<T>, RunOnceError<E>>
+    ) -> Result<OnceOutcome<T>, WithError<E>>
     where
         F: Future<Output = Result<T, E>>,
     {
@@ -203,9 +203,9 @@ impl Once {
             Ok(Err(error)) => {
                 // The closure's error wins.
                 let _: Result<_, ReleaseError> = run.fail().await;
-                Err(RunOnceError::Body(error))
+                Err(WithError::Body(error))
             }
-            Err(lost) => Err(RunOnceError::Lost(lost)),
+            Err(lost) => Err(WithError::Lost(lost)),
         }
     }
 
@@ -244,10 +244,10 @@ fn unsettled() -> StoreError {
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Warns that a run succeeded, but that its lock may open before the window is over.
-fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
+fn warn_of(engine: &Engine, lease: AcquisitionId, error: &ReleaseError) {
     let (lock, fence, cause) = match error {
-        SucceedError::Lost(LeaseLost { lock, fence, .. }) => (lock, fence, None),
-        SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
+        ReleaseError::Lost(LeaseLost { lock, fence, .. }) => (lock, fence, None),
+        ReleaseError::Unconfirmed { lock, fence, error, .. } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
     let left_out = engine.unconfirmed.lock().take(lock, now, PAUSE);

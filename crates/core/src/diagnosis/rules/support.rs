@@ -15,7 +15,7 @@ use crate::{
         },
     },
     store::FenceSettings,
-    types::{Acks, Replication, Ttl},
+    types::{Replication, Ttl},
 };
 
 /// One server, and what is expected of it.
@@ -32,12 +32,12 @@ impl Scene {
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),
             fencing: FenceSettings::default(),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
         };
         Self { told, topology: Topology::Server, expected }
     }
 
-    pub(in crate::diagnosis) fn asking(mut self, acks: Acks) -> Self {
+    pub(in crate::diagnosis) fn asking(mut self, acks: Replication) -> Self {
         self.expected.acks = acks;
         self
     }
@@ -48,13 +48,13 @@ impl Scene {
 }
 
 /// Acknowledgements of so many replicas.
-pub(in crate::diagnosis) fn replicas(replicas: u8) -> Acks {
-    Acks::new(Replication::Wait { replicas, timeout: Duration::from_millis(500) }).unwrap()
+pub(in crate::diagnosis) fn replicas(replicas: u8) -> Replication {
+    Replication::wait(replicas, Duration::from_millis(500)).unwrap()
 }
 
 /// Acknowledgements of the disks of the master and of so many replicas.
-pub(in crate::diagnosis) fn disks(replicas: u8) -> Acks {
-    Acks::new(Replication::WaitAof { replicas, timeout: Duration::from_millis(500) }).unwrap()
+pub(in crate::diagnosis) fn disks(replicas: u8) -> Replication {
+    Replication::wait_aof(replicas, Duration::from_millis(500)).unwrap()
 }
 
 /// The fields of `INFO`.

@@ -9,7 +9,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let what = format!("{} has no WAITAOF, so no acquire can succeed", told.version);
-    let cure = "use Redis 7.2 or newer, or ask for Replication::Wait";
+    let cure = "use Redis 7.2 or newer, or ask for Replication::wait";
     vec![Finding::new(Severity::Danger, Topic::Version, what, cure)]
 }
 

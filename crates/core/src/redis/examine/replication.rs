@@ -3,7 +3,7 @@ use redis::{Value, cmd};
 use super::asker::Asker;
 use crate::{
     diagnosis::facts::{NotRead, Reading},
-    types::Acks,
+    types::Replication,
 };
 
 /// How many replicas a master names in answer to `ROLE`: its name, its offset, and they.
@@ -19,7 +19,7 @@ pub(super) async fn role(asker: &Asker) -> Reading<usize> {
 
 /// Whether acknowledgements may be waited for: here for those of no replica, which are there at
 /// once.
-pub(super) async fn acks(asker: &Asker, acks: Acks) -> Reading<()> {
+pub(super) async fn acks(asker: &Asker, acks: Replication) -> Reading<()> {
     let mut command = cmd(if acks.on_disk() { "WAITAOF" } else { "WAIT" });
     if acks.on_disk() {
         command.arg(0);
