@@ -150,9 +150,8 @@ impl LockRuntime {
     /// let locks = LockRuntime::embedded()?;
     /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
     /// let both = accounts.acquire().wait(Duration::from_secs(5)).await?;
-    /// for (account, stamp) in both.stamps() {
-    ///     println!("write to {account} with {stamp}"); // the storage compares the stamp
-    /// }
+    /// let (from, to) = (both["accounts/7"].stamp(), both["accounts/3"].stamp());
+    /// println!("write to 7 with {from}, to 3 with {to}"); // the storage compares the stamps
     /// both.release().await?; // or drop it: that ends all of them, too
     /// # Ok(())
     /// # }

@@ -163,5 +163,5 @@ async fn very_many_locks_are_listed_once_each() {
         guards.push(locks.lock(format!("{n:04}")).unwrap().acquire().await.unwrap());
     }
     let found = listed(&locks, "*").await;
-    assert!(found.iter().map(|lock| &lock.name).eq(guards.iter().map(Guard::name)));
+    assert!(found.iter().map(|lock| &lock.name).eq(guards.iter().map(|guard| guard.name())));
 }

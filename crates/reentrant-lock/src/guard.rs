@@ -1,4 +1,4 @@
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
@@ -10,7 +10,7 @@ use crate::{
     cohort::AfterLease,
     engine::Cleanup,
     error::{LeaseLost, ReenterError, ReleaseError},
-    lease::{Lease, tells_of_lease},
+    lease::Lease,
     owner::Held,
     release::{Outcome, rest},
 };
@@ -31,7 +31,7 @@ pub enum Released {
     StillHeld(NonZeroU32),
 }
 
-/// One hold of a lease.
+/// One hold of a lease; it dereferences to the [`Lease`], which tells of its name, fence and loss.
 ///
 /// Releasing the last guard of a lease ends it. Dropping it does too: in memory at once, and on the
 /// server as soon as a task of the runtime gets to it, unless another task of this process goes on
@@ -81,8 +81,6 @@ pub struct Guard {
     held: Option<Arc<Held>>,
     pub(crate) lease: Lease,
 }
-
-tells_of_lease!(Guard, lease);
 
 impl Guard {
     /// A guard for a hold that was counted already.
@@ -165,6 +163,14 @@ impl Guard {
             LeaseState::Held { .. } | LeaseState::Released => LossReason::Gone,
         };
         ReenterError::Lost(LeaseLost::new(&self.lease.0, reason))
+    }
+}
+
+impl Deref for Guard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.lease
     }
 }
 

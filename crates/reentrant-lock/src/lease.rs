@@ -1,8 +1,13 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use leasehold_watchdog::HeldLease;
+use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LeaseState};
+use leasehold_watchdog::{HeldLease, Lost};
+use tokio_util::sync::CancellationToken;
 
 /// A view of a lease: it can be watched and shown to others, but neither prolongs nor ends it.
+///
+/// A [`Guard`](crate::Guard) and a [`OnceGuard`](crate::OnceGuard) dereference to the lease that they
+/// hold.
 ///
 /// # Examples
 ///
@@ -23,61 +28,49 @@ use leasehold_watchdog::HeldLease;
 #[derive(Debug, Clone)]
 pub struct Lease(pub(crate) Arc<HeldLease>);
 
-/// What a lease, a guard and a run tell of the lease: each passes it on from what it has inside.
-macro_rules! tells_of_lease {
-    ($name:ident, $inner:tt $(, $($more:tt)*)?) => {
-        impl $name {
-            /// The lock.
-            pub fn name(&self) -> &leasehold_core::LockName {
-                self.$inner.name()
-            }
+impl Lease {
+    /// The lock.
+    pub fn name(&self) -> &LockName {
+        self.0.name()
+    }
 
-            /// The id of the lease, never used for another.
-            pub fn id(&self) -> leasehold_core::AcquisitionId {
-                self.$inner.id()
-            }
+    /// The id of the lease, never used for another.
+    pub fn id(&self) -> AcquisitionId {
+        self.0.id()
+    }
 
-            /// The fence token: hand it to the storage with every write.
-            pub fn fence(&self) -> leasehold_core::FenceToken {
-                self.$inner.fence()
-            }
+    /// The fence token: hand it to the storage with every write.
+    pub fn fence(&self) -> FenceToken {
+        self.0.fence()
+    }
 
-            /// What a storage's gate asks for: the fence, and the id of the lease.
-            pub fn stamp(&self) -> leasehold_core::Stamp {
-                leasehold_core::Stamp::new(self.fence(), self.id())
-            }
+    /// What a storage's gate asks for: the fence, and the id of the lease.
+    pub fn stamp(&self) -> Stamp {
+        Stamp::new(self.fence(), self.id())
+    }
 
-            /// Whether the lease is held; looks at the clock first.
-            pub fn is_held(&self) -> bool {
-                self.$inner.is_held()
-            }
+    /// Whether the lease is held; looks at the clock first.
+    pub fn is_held(&self) -> bool {
+        self.0.is_held()
+    }
 
-            $($($more)*)?
-
-            /// For how long the lease may be believed without another renewal; zero when it is
-            /// over.
-            pub fn remaining(&self) -> std::time::Duration {
-                self.$inner.remaining()
-            }
-
-            /// A future, borrowing nothing, that resolves when the lease is over, and how it ended.
-            pub fn lost(&self) -> leasehold_watchdog::Lost {
-                self.$inner.lost()
-            }
-
-            /// A token that is cancelled when the lease is over.
-            pub fn cancellation(&self) -> tokio_util::sync::CancellationToken {
-                self.$inner.cancellation()
-            }
-        }
-    };
-}
-pub(crate) use tells_of_lease;
-
-tells_of_lease! {
-    Lease, 0,
     /// What may be believed of the lease; looks at the clock first.
-    pub fn state(&self) -> leasehold_core::lease::LeaseState {
+    pub fn state(&self) -> LeaseState {
         self.0.state()
+    }
+
+    /// For how long the lease may be believed without another renewal; zero when it is over.
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    /// A future, borrowing nothing, that resolves when the lease is over, and how it ended.
+    pub fn lost(&self) -> Lost {
+        self.0.lost()
+    }
+
+    /// A token that is cancelled when the lease is over.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.0.cancellation()
     }
 }

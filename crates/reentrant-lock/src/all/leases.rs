@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::Future,
+    ops::Index,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -8,7 +9,7 @@ use std::{
 };
 
 use leasehold_core::{
-    FenceToken, LockName, Stamp,
+    LockName, Stamp,
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 use leasehold_watchdog::Lost;
@@ -16,6 +17,20 @@ use leasehold_watchdog::Lost;
 use crate::{error::LeaseLost, lease::Lease};
 
 /// A view of several leases that were taken together: it neither prolongs nor ends them.
+///
+/// Each is there by the name of its lock, which panics where [`get`](Self::get) returns `None`:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::LockRuntime;
+///
+/// let locks = LockRuntime::embedded()?;
+/// let both = locks.all(["accounts/3", "accounts/7"])?.acquire().await?;
+/// println!("write to account 7 with {}", both["accounts/7"].stamp());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct AllLeases(pub(super) Arc<[Lease]>);
 
@@ -34,16 +49,6 @@ impl AllLeases {
     /// Each lock with its stamp: hand it to the storage with every write that the lock guards.
     pub fn stamps(&self) -> impl Iterator<Item = (&LockName, Stamp)> {
         self.iter().map(|lease| (lease.name(), lease.stamp()))
-    }
-
-    /// The stamp of a name; `None` if that is not one of the locks.
-    pub fn stamp(&self, name: impl AsRef<str>) -> Option<Stamp> {
-        self.get(name).map(Lease::stamp)
-    }
-
-    /// The fence of a name; `None` if that is not one of the locks.
-    pub fn fence(&self, name: impl AsRef<str>) -> Option<FenceToken> {
-        self.get(name).map(Lease::fence)
     }
 
     /// Whether all leases are held; looks at the clock first.
@@ -68,6 +73,20 @@ impl AllLeases {
             LeaseState::Lost(reason) => Some(LeaseLost::new(&lease.0, reason)),
             _ => None,
         })
+    }
+}
+
+/// The lease of a name.
+///
+/// # Panics
+///
+/// Panics if that is not one of the locks; [`AllLeases::get`] does not.
+impl<N: AsRef<str>> Index<N> for AllLeases {
+    type Output = Lease;
+
+    fn index(&self, name: N) -> &Lease {
+        let name = name.as_ref();
+        self.get(name).unwrap_or_else(|| panic!("{name:?} is not one of the locks"))
     }
 }
 

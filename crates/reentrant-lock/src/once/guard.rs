@@ -1,15 +1,16 @@
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::lease::LossReason;
 
 use crate::{
     error::{LeaseLost, ReleaseError},
     guard::{Guard, Released},
-    lease::{Lease, tells_of_lease},
+    lease::Lease,
     release::rest,
 };
 
-/// A run under way, whose lease is renewed for as long as this lives; its name is that of its lock.
+/// A run under way, whose lease is renewed for as long as this lives; it dereferences to the
+/// [`Lease`], whose name is that of the run.
 ///
 /// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping
 /// this, [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most
@@ -27,8 +28,6 @@ pub struct OnceGuard {
     pub(super) guard: Guard,
     pub(super) window: Duration,
 }
-
-tells_of_lease!(OnceGuard, guard);
 
 impl OnceGuard {
     /// A view of the lease for others to watch.
@@ -84,5 +83,13 @@ impl OnceGuard {
     /// Dropping the future leaves it to the runtime to open the lock.
     pub async fn fail(self) -> Result<(), ReleaseError> {
         self.guard.release().await.map(|_| ())
+    }
+}
+
+impl Deref for OnceGuard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.guard.lease
     }
 }

@@ -25,7 +25,7 @@ use super::guard::OnceGuard;
 /// opens after the ttl.
 ///
 /// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease,
-/// after the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the
+/// after the work is done and before its success is reported. Give [`Lease::stamp`] to the
 /// storage, or write under the key of the request, so that a second run finds the result of the
 /// first.
 ///
