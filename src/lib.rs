@@ -22,8 +22,7 @@ pub mod time;
 #[doc(no_inline)]
 pub use diagnosis::{Diagnosis, Strictness};
 pub use leasehold_core::{
-    AcquisitionId, Class, FenceToken, LockName, NamePattern, Namespace, RuntimeId, RuntimeLabel,
-    Stamp, Ttl,
+    AcquisitionId, FenceToken, LockName, NamePattern, RuntimeId, Stamp, Ttl,
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 #[doc(hidden)]

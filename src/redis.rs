@@ -7,5 +7,5 @@ pub use leasehold_core::deadpool_redis;
 pub use leasehold_core::redis_client as client;
 pub use leasehold_core::{
     Credentials, CredentialsFuture, CredentialsProvider, QuorumSettings, RedisAddress, RedisConfig,
-    RedisPool, RedisStore, Replication, Script,
+    RedisPool, Replication,
 };

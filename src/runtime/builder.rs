@@ -255,6 +255,7 @@ impl LockRuntimeBuilder {
     }
 
     /// Replaces the source of ids and jitter, for tests that replay a run. Default: the system's.
+    #[doc(hidden)]
     pub fn entropy(self, entropy: Arc<dyn Entropy>) -> Self {
         Self { entropy, ..self }
     }
@@ -370,7 +371,10 @@ impl LockRuntimeBuilder {
         self.on_store(Arc::new(store))
     }
 
-    /// Keeps the leases in a store of your own.
+    /// Keeps the leases in a store that was made before: a [`MemoryStore`] that runtimes share, or the
+    /// `TestStore` of the feature `testing`.
+    ///
+    /// With the feature `unstable-store`, a store of your own.
     ///
     /// # Errors
     ///

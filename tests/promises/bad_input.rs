@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use leasehold::{
-    Acquire, Class, LockRuntime, Namespace, Ttl,
+    Acquire, LockRuntime, Ttl,
     error::{
         AcquireError, ConnectError, InspectError, NameError, OptionsError, StoreErrorKind,
         WithError,
@@ -14,6 +14,7 @@ use leasehold::{
     redis::{RedisConfig, RedisPool},
     store::FenceSettings,
 };
+use leasehold_core::{Class, Namespace};
 use leasehold_testkit::CommandKind;
 
 use crate::support::{World, just_before, millis, nanos, on_every_store, secs};

@@ -3,10 +3,11 @@
 use std::{future::IntoFuture, sync::Arc};
 
 use leasehold::{
-    Guard, ListedLock, LockRuntime,
+    ListedLock, LockRuntime,
     error::{ListError, NameError, StoreError, StoreErrorKind},
-    store::{FenceSettings, LockStore, MemoryStore},
+    store::{FenceSettings, MemoryStore},
 };
+use leasehold_core::LockStore;
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{World, millis, on_every_store, secs};

@@ -6,8 +6,8 @@ use std::future::IntoFuture;
 use leasehold::{
     LockRuntime, LossReason, ReentrantLock,
     fencing::{FenceGate, MemoryGate},
-    metric::names,
 };
+use leasehold_core::metric::names;
 use leasehold_testkit::{
     CommandKind, Fault, Gate, Rule,
     faulty::{PushFault, PushRule},

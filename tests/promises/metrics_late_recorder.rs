@@ -1,6 +1,6 @@
 //! A recorder that is installed late sees everything from then on.
 
-use leasehold::metric::names;
+use leasehold_core::metric::names;
 use metrics_util::debugging::DebuggingRecorder;
 
 use crate::support::{Seen, World, secs};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use leasehold::{Guard, LockName, LockRuntime, store::Command};
+use leasehold::{Guard, LockName, LockRuntime};
+use leasehold_core::store::Command;
 use leasehold_testkit::{CommandKind, Fault, Rule, faulty::CommandFacts};
 
 use crate::support::{Waiting, World, secs};

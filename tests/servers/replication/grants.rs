@@ -1,11 +1,14 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, LockName, LockRuntime, RuntimeLabel, Ttl,
+    AcquisitionId, LockName, LockRuntime, Ttl,
     error::{AcquireError, StoreErrorKind},
-    redis::{RedisConfig, RedisStore, Replication},
+    redis::{RedisConfig, Replication},
+    time::{Clock, SystemClock},
+};
+use leasehold_core::{
+    Entropy, RedisStore, RuntimeLabel, SystemEntropy,
     store::{Acquire, AcquireAnswer, Ask},
-    time::{Clock, Entropy, SystemClock, SystemEntropy},
 };
 use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};
 use tokio::runtime::Handle;

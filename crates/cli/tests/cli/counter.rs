@@ -17,7 +17,8 @@ use std::{
 use leasehold::{
     Stamp,
     fencing::{Verdict, judge},
-    time::{Clock, Entropy, SystemClock, SystemEntropy},
+    store::unstable::{Entropy, SystemEntropy},
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::{Patience, RedisServer};
 use nix::{

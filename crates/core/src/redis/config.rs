@@ -83,22 +83,26 @@ impl RedisConfig {
     }
 
     /// Like [`credentials`](Self::credentials), with a provider that others use too.
+    #[doc(hidden)]
     pub fn shared_credentials(self, provider: Arc<dyn CredentialsProvider>) -> Self {
         Self { credentials: Some(provider), ..self }
     }
 
     /// The prefix of all keys and channels. Default: `leasehold`.
+    #[doc(hidden)]
     pub fn namespace(self, namespace: Namespace) -> Self {
         Self { keys: KeyScheme::new(namespace), ..self }
     }
 
     /// How fence tokens are minted. Default: [`FenceSettings::default`].
+    #[doc(hidden)]
     pub fn fencing(self, fencing: FenceSettings) -> Self {
         Self { fencing, ..self }
     }
 
     /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 1, because
     /// commands of one moment share a call, and more connections make smaller calls.
+    #[doc(hidden)]
     pub fn connections(self, connections: usize) -> Self {
         Self { connections, ..self }
     }
@@ -130,12 +134,14 @@ impl RedisConfig {
 
     /// Lets the check at connect find out whether the server can wait for these acknowledgements.
     /// Default: none.
+    #[doc(hidden)]
     pub fn acks(self, acks: Replication) -> Self {
         Self { acks, ..self }
     }
 
     /// How the nodes of a quorum are used; other addresses do not need it. Default:
     /// [`QuorumSettings::default`].
+    #[doc(hidden)]
     pub fn quorum(self, quorum: QuorumSettings) -> Self {
         Self { quorum, ..self }
     }
@@ -145,6 +151,7 @@ impl RedisConfig {
     /// # Errors
     ///
     /// [`SettingError`] for the first setting that is out of range.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), SettingError> {
         SettingError::check("number of connections", self.connections, 1..=16)?;
         SettingError::check("pool size", self.pool_size, 1..=256)?;

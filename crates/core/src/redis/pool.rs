@@ -237,6 +237,7 @@ impl RedisPool {
     /// # Cancel safety
     ///
     /// Dropping the future does not take the call back: it may or may not have run.
+    #[doc(hidden)]
     pub async fn call(
         &self,
         script: &Script,
@@ -262,6 +263,7 @@ impl RedisPool {
     /// # Cancel safety
     ///
     /// As [`call`](Self::call).
+    #[doc(hidden)]
     pub async fn call_acknowledged(
         &self,
         script: &Script,

@@ -66,6 +66,7 @@ impl SettingError {
     /// # Errors
     ///
     /// [`SettingError`] when the value is out of range.
+    #[doc(hidden)]
     pub fn check<T: PartialOrd + Debug>(
         setting: &'static str,
         value: T,
