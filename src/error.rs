@@ -10,7 +10,7 @@ pub use leasehold_core::{
 };
 pub use leasehold_reentrant_lock::{
     AcquireError, LeaseLost, ListError, OptionsError, ReenterError, ReleaseError, SelfWait,
-    TimingError, Unavailable, WaitTimeout, WithError,
+    Unavailable, WaitTimeout, WithError,
 };
 
 pub use crate::runtime::{ConnectError, InspectError};

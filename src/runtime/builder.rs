@@ -286,7 +286,7 @@ impl LockRuntimeBuilder {
     /// # Errors
     ///
     /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
-    ///   [`ConnectError::Timing`] for bad settings.
+    ///   [`ConnectError::Options`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
     ///   command, is too old, or is a node of a Cluster at a plain address.
     /// - [`ConnectError::Refused`] for a server that endangers a promise, with
@@ -358,7 +358,7 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Timing`] for
+    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Options`] for
     ///   bad settings.
     /// - [`ConnectError::NoReplicas`] when acknowledgements of replicas are asked for.
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.

@@ -42,4 +42,4 @@ pub use listing::{ListError, ListedLock, LockList};
 pub use lock::{Acquire, ReentrantLock};
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
-pub use timing::{Timing, TimingError};
+pub use timing::Timing;

@@ -34,7 +34,7 @@ use crate::{
 /// use leasehold::LockRuntime;
 ///
 /// let locks = LockRuntime::embedded()?;
-/// let lock = locks.lock("orders/42")?.class("orders")?; // the class is a label of metrics
+/// let lock = locks.lock("orders/42")?.class("orders"); // the class is a label of metrics
 ///
 /// let guard = lock.acquire().await?; // waits
 /// assert!(lock.try_acquire().await?.is_none()); // does not wait
@@ -52,6 +52,8 @@ pub struct ReentrantLock {
     pub(crate) name: LockName,
     pub(crate) metrics: Arc<ClassMetrics>,
     keep_idle: Duration,
+    /// Why the class cannot be one: acquires fail with it.
+    bad_class: Option<Box<NameError>>,
 }
 
 impl ReentrantLock {
@@ -60,7 +62,7 @@ impl ReentrantLock {
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         let metrics = engine.metrics_of(&Class::default());
         let keep_idle = engine.timing.keep_idle;
-        Self { engine, name, metrics, keep_idle }
+        Self { engine, name, metrics, keep_idle, bad_class: None }
     }
 
     /// The lock of another name, with the same settings.
@@ -73,14 +75,13 @@ impl ReentrantLock {
         Self { keep_idle: Duration::ZERO, ..self }
     }
 
-    /// The same lock, counted under a class in metrics.
-    ///
-    /// # Errors
-    ///
-    /// [`NameError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        let metrics = self.engine.metrics_of(&Class::new(class)?);
-        Ok(Self { metrics, ..self })
+    /// The same lock, counted under a class in metrics: 1 to 64 ASCII letters, digits, `-`, `_` and
+    /// `.`. Default: `default`.
+    pub fn class(self, class: impl AsRef<str>) -> Self {
+        match Class::new(class) {
+            Ok(class) => Self { metrics: self.engine.metrics_of(&class), bad_class: None, ..self },
+            Err(error) => Self { bad_class: Some(Box::new(error)), ..self },
+        }
     }
 
     /// The same lock, which stays idle with this process for at most `time` after its last lease,
@@ -93,12 +94,8 @@ impl ReentrantLock {
     /// a second, or less a quarter of the claim window if that is shorter; a lock that was acquired
     /// with a shorter ttl stays for less. The guide *kept turns* says when it helps, and when it
     /// harms.
-    ///
-    /// # Errors
-    ///
-    /// [`OptionsError::KeepIdle`] when the time is longer than the runtime's ttl allows.
-    pub fn keep_idle(self, time: Duration) -> Result<Self, OptionsError> {
-        Ok(Self { keep_idle: self.engine.timing.checked_idle(time)?, ..self })
+    pub fn keep_idle(self, time: Duration) -> Self {
+        Self { keep_idle: time, ..self }
     }
 
     /// The lock's name.
@@ -156,7 +153,8 @@ impl ReentrantLock {
 /// How to acquire a lock; await it to do so.
 ///
 /// Without further calls it waits for the runtime's default time (30 s), with the runtime's
-/// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner.
+/// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner. What was set here
+/// and on the lock is checked when it is awaited.
 ///
 /// # Examples
 ///
@@ -328,7 +326,7 @@ impl Acquire {
         let Self {
             lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
         } = self;
-        let ReentrantLock { engine, name, metrics, keep_idle } = lock;
+        let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(engine.runtime_id())) {
             return Err(AcquireError::ForeignOwner { lock: name });
         }
@@ -344,21 +342,26 @@ impl Acquire {
     }
 
     fn checked_terms(&self) -> Result<Terms, OptionsError> {
-        let Timing { ttl, acks, .. } = self.lock.engine.timing;
+        if let Some(error) = &self.lock.bad_class {
+            return Err(OptionsError::Class((**error).clone()));
+        }
+        let timing = &self.lock.engine.timing;
+        timing.check_idle(self.lock.keep_idle)?;
+        let Timing { ttl, acks, .. } = *timing;
         let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
         let acks = self.replication.unwrap_or(acks);
-        let patience = self.outage_patience;
-        match self.patience {
-            Patience::For(wait) if wait > OptionsError::MAX_WAIT => {
-                Err(OptionsError::Wait { wait })
-            }
-            _ if patience < OptionsError::MIN_OUTAGE_PATIENCE => {
-                Err(OptionsError::OutagePatience { patience })
-            }
-            _ if self.max_hold == Some(Duration::ZERO) => Err(OptionsError::MaxHold),
-            _ if self.min_hold > Some(OptionsError::MAX_CLOSED) => Err(OptionsError::MinHold),
-            _ => Ok(Terms { ttl, acks }),
+        let wait = match self.patience {
+            Patience::For(wait) => wait,
+            Patience::Try | Patience::Forever => Duration::ZERO,
+        };
+        OptionsError::check_waits(wait, self.outage_patience)?;
+        if self.max_hold == Some(Duration::ZERO) {
+            return Err(OptionsError::MaxHold);
         }
+        if self.min_hold > Some(OptionsError::MAX_CLOSED) {
+            return Err(OptionsError::MinHold);
+        }
+        Ok(Terms { ttl, acks })
     }
 }
 

@@ -3,7 +3,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{RedisPool, Replication, Script, SettingError, Stamp};
+use leasehold_core::{
+    AddressError, RedisAddress, RedisConfig, RedisPool, Replication, Script, SettingError, Stamp,
+    StoreError,
+};
 use redis::Value;
 
 use super::{
@@ -42,9 +45,9 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 ///
 /// ```no_run
 /// # async fn example(locks: leasehold::LockRuntime) -> Result<(), Box<dyn std::error::Error>> {
-/// use leasehold::{fencing::{FenceGate, RedisGate}, redis::{RedisConfig, RedisPool}};
+/// use leasehold::fencing::{FenceGate, RedisGate};
 ///
-/// let gate = RedisGate::new(RedisPool::new(&RedisConfig::new("redis://127.0.0.1:6379")?)?);
+/// let gate = RedisGate::connect("redis://127.0.0.1:6379").await?;
 /// let guard = locks.lock("orders/42")?.acquire().await?;
 /// gate.advance("orders:{42}", guard.stamp()).await?; // from here on, earlier holders are refused
 /// gate.set("orders:{42}", "paid", guard.stamp()).await?; // compares and writes in one step
@@ -61,6 +64,29 @@ pub struct RedisGate {
 }
 
 impl RedisGate {
+    /// A gate on the servers of an address, with pooled connections of its own. It asks them once
+    /// whether they answer.
+    ///
+    /// The address is one that `LockRuntime::connect` takes, except that of a quorum. For
+    /// certificates, credentials or other settings, make a [`RedisPool`] and use [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the address is not understood, or a right is missing;
+    /// otherwise when the server does not answer within 2 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub async fn connect<A>(address: A) -> Result<Self, StoreError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let pool = RedisPool::new(&RedisConfig::new(address)?)?;
+        pool.call(&Script::new("return 1"), None, None).await?;
+        Ok(Self::new(pool))
+    }
+
     /// A gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
     /// `deadpool_redis::Pool` of the version that Leasehold re-exports.
     pub fn new(pool: impl Into<RedisPool>) -> Self {

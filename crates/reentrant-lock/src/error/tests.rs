@@ -8,7 +8,7 @@ use leasehold_core::{
 use uuid::Uuid;
 
 use super::*;
-use crate::{Certainty, Cycle, CycleStep, TimingError};
+use crate::{Certainty, Cycle, CycleStep};
 
 const NAME: &str = "orders/42";
 const CAUSE: &str = "the connection broke";
@@ -139,7 +139,7 @@ fn all() -> Vec<Box<dyn Error>> {
     let with = [WithError::Lost(lost()), WithError::Body(body)];
     add!(all, with, WithError::Acquire(_) | WithError::Lost(_) | WithError::Body(_));
     let long = OptionsError::Wait { wait: OptionsError::MAX_WAIT * 2 };
-    all.push(Box::new(TimingError::Options(long)));
+    all.push(Box::new(long));
     all
 }
 

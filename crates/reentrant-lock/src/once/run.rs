@@ -1,8 +1,8 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, NameError, RuntimeLabel, StoreError,
-    StoreErrorKind, backoff,
+    AcquisitionId, FenceToken, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind,
+    backoff,
     store::{Inspection, LeaseRecord},
 };
 use tokio::select;
@@ -90,14 +90,9 @@ impl Once {
     }
 
     /// Counts the run under a class in metrics. Default: `default`.
-    ///
-    /// # Errors
-    ///
-    /// [`NameError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        let mut acquire = self.acquire;
-        acquire.lock = acquire.lock.class(class)?;
-        Ok(Self { acquire, ..self })
+    pub fn class(mut self, class: impl AsRef<str>) -> Self {
+        self.acquire.lock = self.acquire.lock.class(class);
+        self
     }
 
     /// The name of the run, and of its lock.
@@ -116,7 +111,7 @@ impl Once {
     ///   in time whether the lock is open. Nothing was begun; what the server may still execute is
     ///   withdrawn.
     /// - [`AcquireError::Store`] when waiting does not help, as for a missing right.
-    /// - [`AcquireError::Options`] when ttl or window are out of range.
+    /// - [`AcquireError::Options`] when ttl, window or class are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.
     ///
     /// # Cancel safety

@@ -50,7 +50,7 @@ fn protected() -> String {
                 lock.acquire().ttl(ttl).try_acquire().await.expect_err("no ttl"),
             ];
             for error in errors {
-                let AcquireError::Options { option: OptionsError::Ttl(_), .. } = error else {
+                let AcquireError::Options { option: OptionsError::Setting(_), .. } = error else {
                     panic!("{error}")
                 };
                 let words = ["lock \"a\"", "choose one between 100ms and 86400s"];

@@ -7,7 +7,10 @@ use super::{
     sentinel_group::{self, SentinelGroup},
     spelling,
 };
-use crate::redis::place::{Host, Place};
+use crate::{
+    redis::place::{Host, Place},
+    store::{StoreError, StoreErrorKind},
+};
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -248,6 +251,14 @@ pub enum AddressPart {
     Parameter,
     /// Anything else.
     Other,
+}
+
+impl From<AddressError> for StoreError {
+    fn from(error: AddressError) -> Self {
+        let AddressError { shown, what, remedy, .. } = error;
+        let what = format!("the Redis address {shown:?} cannot be used: {what}");
+        Self::new(StoreErrorKind::Config, what, remedy)
+    }
 }
 
 impl AddressError {
