@@ -26,7 +26,7 @@ sub item {
     (my $name = $path) =~ s{(.*/)?\w+\.(\w+)\.html$}{($1 // '') . $2}e;
     $name =~ s{/}{::}g;
     my ($section, $declaration) = ('', '');
-    while ($html =~ m{<h2\ id="(?<section>[a-z-]+)"
+    while ($html =~ m{<h2\ id="(?<section>[\w-]+)"
                     | <pre[^>]*class="rust\ item-decl"[^>]*>(?<declaration>.*?)</pre>
                     | <section\ id="[^"]*"\ class="(?<kind>impl|method|associatedconstant|associatedtype)\b[^"]*">
                       .*?<(?<tag>h3|h4)[^>]*class="code-header"[^>]*>(?<header>.*?)</\k<tag>>}gsx) {

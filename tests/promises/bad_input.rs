@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use leasehold::{
-    Acquire, LockRuntime, Ttl,
+    Acquire, LockRuntime,
     error::{
         AcquireError, ConnectError, InspectError, NameError, OptionsError, StoreErrorKind,
         WithError,
@@ -14,7 +14,7 @@ use leasehold::{
     redis::{RedisConfig, RedisPool},
     store::FenceSettings,
 };
-use leasehold_core::{Class, Namespace};
+use leasehold_core::{Class, Namespace, Ttl};
 use leasehold_testkit::CommandKind;
 
 use crate::support::{World, just_before, millis, nanos, on_every_store, secs};

@@ -29,7 +29,7 @@ mod self_wait;
 mod timing;
 mod wait;
 
-pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks, AllLost};
+pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks};
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
     AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,

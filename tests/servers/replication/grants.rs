@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, LockName, LockRuntime, Ttl,
+    AcquisitionId, LockName, LockRuntime,
     error::{AcquireError, StoreErrorKind},
     redis::{RedisConfig, Replication},
     time::{Clock, SystemClock},
 };
 use leasehold_core::{
-    Entropy, RedisStore, RuntimeLabel, SystemEntropy,
+    Entropy, RedisStore, RuntimeLabel, SystemEntropy, Ttl,
     store::{Acquire, AcquireAnswer, Ask},
 };
 use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};

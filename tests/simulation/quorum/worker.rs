@@ -12,7 +12,6 @@ use std::{
 
 use leasehold::{
     FenceToken, LockName, Stamp,
-    fencing::{Verdict, judge},
     time::{Clock, Instant},
 };
 use leasehold_core::{
@@ -24,6 +23,7 @@ use leasehold_core::{
         RenewAnswer, Renewal, Renewals, Waiter, Withdraw,
     },
 };
+use leasehold_fencing::{Verdict, judge};
 use leasehold_testkit::{
     Event, History, ManualClock,
     sim::{Dice, Drift, SimNode},

@@ -260,7 +260,7 @@ pub trait CredentialsProvider: Send + Sync + 'static {
     /// # Errors
     ///
     /// Any error: what needed the connection fails with a [`StoreError`](crate::StoreError) of kind
-    /// `Definite` that repeats the error's text.
+    /// `Definite` that repeats the error's text: keep secrets out of it.
     ///
     /// # Cancel safety
     ///

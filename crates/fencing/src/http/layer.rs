@@ -256,8 +256,7 @@ impl fmt::Debug for FenceLayer {
 
 /// The future of the name of the resource that a request writes to; `None` if the request needs no
 /// fence.
-pub type NameFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
+type NameFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
 
 /// Why the resource of a request has no name: the answer is 400, with this reason.
 ///

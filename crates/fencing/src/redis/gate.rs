@@ -228,7 +228,8 @@ impl FencedScript {
     ///
     /// A repeat with the same stamp runs the script again. A call that failed as `Indeterminate`
     /// may still run later, see [`RedisGate::set`]. An error *within* the answer of the script is a
-    /// part of the answer, as `redis::Value::ServerError`.
+    /// part of the answer, as `Value::ServerError`. `FromRedisValue` of `leasehold::redis::client`
+    /// reads an answer.
     ///
     /// # Errors
     ///

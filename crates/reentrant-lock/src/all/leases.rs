@@ -1,5 +1,4 @@
 use std::{
-    fmt,
     future::Future,
     ops::Index,
     pin::Pin,
@@ -63,7 +62,7 @@ impl AllLeases {
 
     /// A future, borrowing nothing, that resolves when the first of the leases is over, and says
     /// which one, and why. After a release it resolves with [`LossReason::Gone`].
-    pub fn lost(&self) -> AllLost {
+    pub fn lost(&self) -> impl Future<Output = LeaseLost> + Send + Unpin + use<> {
         AllLost(self.iter().map(|lease| (lease.clone(), lease.lost())).collect())
     }
 
@@ -91,8 +90,7 @@ impl<N: AsRef<str>> Index<N> for AllLeases {
 }
 
 /// Resolves when the first of several leases is over.
-#[must_use = "a future does nothing unless it is polled"]
-pub struct AllLost(Vec<(Lease, Lost)>);
+pub(super) struct AllLost(Vec<(Lease, Lost)>);
 
 impl AllLost {
     pub(super) fn empty() -> Self {
@@ -121,11 +119,5 @@ impl Future for AllLost {
             }
         }
         Poll::Pending
-    }
-}
-
-impl fmt::Debug for AllLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AllLost")
     }
 }

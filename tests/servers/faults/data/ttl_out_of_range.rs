@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{
-    Ttl,
-    error::{AcquireError, ConnectError, OptionsError},
-};
+use leasehold::error::{AcquireError, ConnectError, OptionsError};
+use leasehold_core::Ttl;
 use leasehold_testkit::RedisServer;
 
 use super::scene::{block_on, connect, exists, stat, use_lock};
