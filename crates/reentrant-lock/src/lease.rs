@@ -1,8 +1,16 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LeaseState};
 use leasehold_watchdog::{HeldLease, Lost};
 use tokio_util::sync::CancellationToken;
+
+use crate::error::LeaseLost;
 
 /// A view of a lease: it can be watched and shown to others, but neither prolongs nor ends it.
 ///
@@ -73,4 +81,37 @@ impl Lease {
     pub fn cancellation(&self) -> CancellationToken {
         self.0.cancellation()
     }
+}
+
+impl Lease {
+    /// How the lease was lost, if it was.
+    pub(crate) fn loss(&self) -> Option<LeaseLost> {
+        match self.state() {
+            LeaseState::Lost(reason) => Some(LeaseLost::new(&self.0, reason)),
+            LeaseState::Held { .. } | LeaseState::Released => None,
+        }
+    }
+
+    /// Waits until the lease is over, which is a loss to those who still need it.
+    pub(crate) async fn until_lost(&self) -> LeaseLost {
+        LeaseLost::at_end(&self.0, self.lost().await)
+    }
+}
+
+/// Polls a body until it has ended with a value, or leases are lost under it.
+pub(crate) async fn run_while_held<T, E>(
+    lost: impl Future<Output = LeaseLost>,
+    loss: impl Fn() -> Option<LeaseLost>,
+    body: impl Future<Output = Result<T, E>>,
+) -> Result<Result<T, E>, LeaseLost> {
+    let (mut lost, mut body) = (pin!(lost), pin!(body));
+    poll_fn(|cx| match lost.as_mut().poll(cx) {
+        Poll::Ready(lost) => Poll::Ready(Err(lost)),
+        Poll::Pending => body.as_mut().poll(cx).map(|ended| match loss() {
+            // The last poll may have taken longer than the leases were believed.
+            Some(loss) if ended.is_ok() => Err(loss),
+            _ => Ok(ended),
+        }),
+    })
+    .await
 }

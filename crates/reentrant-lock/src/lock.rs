@@ -1,22 +1,19 @@
 use std::{
-    future::{Future, IntoFuture, poll_fn},
-    pin::{Pin, pin},
+    future::{Future, IntoFuture},
+    pin::Pin,
     sync::Arc,
-    task::Poll,
     time::Duration,
 };
 
 use leasehold_core::{
-    Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
-    lease::{LeaseEnd, LeaseState, LossReason},
-    metric::ClassMetrics,
+    Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl, metric::ClassMetrics,
 };
 
 use crate::{
     engine::{Engine, Request},
-    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
+    error::{AcquireError, OptionsError, ReleaseError, WithError},
     guard::Guard,
-    lease::Lease,
+    lease::{Lease, run_while_held},
     owner::Owner,
     timing::Timing,
     wait::{Patience, Wait},
@@ -315,7 +312,9 @@ impl Acquire {
         F: Future<Output = Result<T, E>>,
     {
         let guard = self.await?;
-        let ended = run_while_held(&guard, body(guard.lease())).await.map_err(WithError::Lost)?;
+        let lease = &guard.lease;
+        let ended = run_while_held(lease.until_lost(), || lease.loss(), body(lease.clone())).await;
+        let ended = ended.map_err(WithError::Lost)?;
         // What was done under the lease is done, whatever the server says.
         let _: Result<_, ReleaseError> = guard.release().await;
         ended.map_err(WithError::Body)
@@ -394,24 +393,4 @@ impl IntoFuture for Acquire {
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
-}
-
-/// Polls a body only while its lease is held, or until it has ended with a value.
-pub(crate) async fn run_while_held<T, E>(
-    guard: &Guard,
-    body: impl Future<Output = Result<T, E>>,
-) -> Result<Result<T, E>, LeaseLost> {
-    let mut lost = pin!(guard.lost());
-    let mut body = pin!(body);
-    let ended = poll_fn(|cx| match lost.as_mut().poll(cx) {
-        Poll::Ready(LeaseEnd::Lost(reason)) => Poll::Ready(Err(reason)),
-        // Cannot be: the guard is here, so its hold still stands.
-        Poll::Ready(LeaseEnd::Released) => Poll::Ready(Err(LossReason::Gone)),
-        Poll::Pending => body.as_mut().poll(cx).map(|ended| match guard.lease.state() {
-            // The last poll may have taken longer than the lease was believed.
-            LeaseState::Lost(reason) if ended.is_ok() => Err(reason),
-            _ => Ok(ended),
-        }),
-    });
-    ended.await.map_err(|reason| LeaseLost::new(&guard.lease.0, reason))
 }

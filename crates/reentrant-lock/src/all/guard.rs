@@ -13,7 +13,7 @@ use crate::{
 /// Releasing it ends all of them, and so does dropping it, as for a [`Guard`].
 #[must_use = "a guard that is dropped releases the locks at once"]
 pub struct AllGuard {
-    leases: AllLeases,
+    pub(super) leases: AllLeases,
     guards: Vec<Guard>,
 }
 

@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    LockName, Stamp,
-    lease::{LeaseEnd, LeaseState, LossReason},
-};
+use leasehold_core::{LockName, Stamp};
 use leasehold_watchdog::Lost;
 
 use crate::{error::LeaseLost, lease::Lease};
@@ -61,17 +58,14 @@ impl AllLeases {
     }
 
     /// A future, borrowing nothing, that resolves when the first of the leases is over, and says
-    /// which one, and why. After a release it resolves with [`LossReason::Gone`].
+    /// which one, and why. After a release it resolves with [`LossReason::Gone`](leasehold_core::lease::LossReason::Gone).
     pub fn lost(&self) -> impl Future<Output = LeaseLost> + Send + Unpin + use<> {
         AllLost(self.iter().map(|lease| (lease.clone(), lease.lost())).collect())
     }
 
     /// The first lease that is lost already.
     pub(super) fn loss(&self) -> Option<LeaseLost> {
-        self.iter().find_map(|lease| match lease.state() {
-            LeaseState::Lost(reason) => Some(LeaseLost::new(&lease.0, reason)),
-            _ => None,
-        })
+        self.iter().find_map(Lease::loss)
     }
 }
 
@@ -108,14 +102,8 @@ impl Future for AllLost {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         for (lease, lost) in &mut self.0 {
-            match Pin::new(lost).poll(cx) {
-                Poll::Ready(LeaseEnd::Lost(reason)) => {
-                    return Poll::Ready(LeaseLost::new(&lease.0, reason));
-                }
-                Poll::Ready(LeaseEnd::Released) => {
-                    return Poll::Ready(LeaseLost::new(&lease.0, LossReason::Gone));
-                }
-                Poll::Pending => {}
+            if let Poll::Ready(end) = Pin::new(lost).poll(cx) {
+                return Poll::Ready(LeaseLost::at_end(&lease.0, end));
             }
         }
         Poll::Pending

@@ -1,4 +1,7 @@
-use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
+use leasehold_core::{
+    FenceToken, LockName, StoreError,
+    lease::{LeaseEnd, LossReason},
+};
 use leasehold_watchdog::HeldLease;
 
 /// A lease that was lost: its lock, its fence, and why.
@@ -19,6 +22,17 @@ pub struct LeaseLost {
 impl LeaseLost {
     pub(crate) fn new(lease: &HeldLease, reason: LossReason) -> Self {
         Self { lock: lease.name().clone(), fence: lease.fence(), reason }
+    }
+
+    /// What the end of a lease is to those who still need it.
+    pub(crate) fn at_end(lease: &HeldLease, end: LeaseEnd) -> Self {
+        Self::new(
+            lease,
+            match end {
+                LeaseEnd::Lost(reason) => reason,
+                LeaseEnd::Released => LossReason::Gone,
+            },
+        )
     }
 }
 

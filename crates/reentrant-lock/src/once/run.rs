@@ -11,8 +11,8 @@ use crate::{
     cohort::TurnId,
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
-    lease::Lease,
-    lock::{Acquire, ReentrantLock, run_while_held},
+    lease::{Lease, run_while_held},
+    lock::{Acquire, ReentrantLock},
 };
 
 use super::guard::OnceGuard;
@@ -186,7 +186,8 @@ impl Once {
             Begun::First(run) => run,
             Begun::Duplicate(duplicate) => return Ok(OnceOutcome::Duplicate(duplicate)),
         };
-        match run_while_held(&run.guard, body(run.lease())).await {
+        let lease = &run.guard.lease;
+        match run_while_held(lease.until_lost(), || lease.loss(), body(lease.clone())).await {
             Ok(Ok(value)) => {
                 let lease = run.id();
                 // The work is done, whatever the server says.
