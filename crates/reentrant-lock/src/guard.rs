@@ -89,7 +89,7 @@ impl Guard {
         Self { held: Some(held), lease }
     }
 
-    /// A view of the lease for others to watch.
+    /// Returns a view of the lease for others to watch.
     pub fn lease(&self) -> Lease {
         self.lease.clone()
     }

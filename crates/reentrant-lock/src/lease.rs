@@ -37,47 +37,47 @@ use crate::error::LeaseLost;
 pub struct Lease(pub(crate) Arc<HeldLease>);
 
 impl Lease {
-    /// The lock.
+    /// Returns the name of the lock.
     pub fn name(&self) -> &LockName {
         self.0.name()
     }
 
-    /// The id of the lease, never used for another.
+    /// Returns the id of the lease, which is never used for another.
     pub fn id(&self) -> AcquisitionId {
         self.0.id()
     }
 
-    /// The fence token: hand it to the storage with every write.
+    /// Returns the fence token: hand it to the storage with every write.
     pub fn fence(&self) -> FenceToken {
         self.0.fence()
     }
 
-    /// What a storage's gate asks for: the fence, and the id of the lease.
+    /// Returns what a storage's gate asks for: the fence, and the id of the lease.
     pub fn stamp(&self) -> Stamp {
         Stamp::new(self.fence(), self.id())
     }
 
-    /// Whether the lease is held; looks at the clock first.
+    /// Returns whether the lease is held; looks at the clock first.
     pub fn is_held(&self) -> bool {
         self.0.is_held()
     }
 
-    /// What may be believed of the lease; looks at the clock first.
+    /// Returns what may be believed of the lease; looks at the clock first.
     pub fn state(&self) -> LeaseState {
         self.0.state()
     }
 
-    /// For how long the lease may be believed without another renewal; zero when it is over.
+    /// Returns for how long the lease may be believed without another renewal; zero when it is over.
     pub fn remaining(&self) -> Duration {
         self.0.remaining()
     }
 
-    /// A future, borrowing nothing, that resolves when the lease is over, and how it ended.
+    /// Returns a future that borrows nothing, and resolves to how the lease ended when it is over.
     pub fn lost(&self) -> Lost {
         self.0.lost()
     }
 
-    /// A token that is cancelled when the lease is over.
+    /// Returns a token that is cancelled when the lease is over.
     pub fn cancellation(&self) -> CancellationToken {
         self.0.cancellation()
     }
@@ -100,13 +100,13 @@ impl Lease {
 
 /// Polls a body until it has ended with a value, or leases are lost under it.
 pub(crate) async fn run_while_held<T, E>(
-    lost: impl Future<Output = LeaseLost>,
+    until_lost: impl Future<Output = LeaseLost>,
     loss: impl Fn() -> Option<LeaseLost>,
     body: impl Future<Output = Result<T, E>>,
 ) -> Result<Result<T, E>, LeaseLost> {
-    let (mut lost, mut body) = (pin!(lost), pin!(body));
-    poll_fn(|cx| match lost.as_mut().poll(cx) {
-        Poll::Ready(lost) => Poll::Ready(Err(lost)),
+    let (mut until_lost, mut body) = (pin!(until_lost), pin!(body));
+    poll_fn(|cx| match until_lost.as_mut().poll(cx) {
+        Poll::Ready(loss) => Poll::Ready(Err(loss)),
         Poll::Pending => body.as_mut().poll(cx).map(|ended| match loss() {
             // The last poll may have taken longer than the leases were believed.
             Some(loss) if ended.is_ok() => Err(loss),

@@ -72,8 +72,9 @@ impl ReentrantLock {
         Self { keep_idle: Duration::ZERO, ..self }
     }
 
-    /// The same lock, counted under a class in metrics: 1 to 64 ASCII letters, digits, `-`, `_` and
+    /// Counts the lock under a class in metrics: 1 to 64 ASCII letters, digits, `-`, `_` and
     /// `.`. Default: `default`.
+    #[must_use]
     pub fn class(self, class: impl AsRef<str>) -> Self {
         match Class::new(class) {
             Ok(class) => Self { metrics: self.engine.metrics_of(&class), bad_class: None, ..self },
@@ -81,7 +82,7 @@ impl ReentrantLock {
         }
     }
 
-    /// The same lock, which stays idle with this process for at most `time` after its last lease,
+    /// Lets the lock stay idle with this process for at most `time` after its last lease,
     /// while nobody else wants it. Zero for not at all. Default: the runtime's.
     ///
     /// The next acquire of this process then takes the lock without a command to the server, with
@@ -91,16 +92,17 @@ impl ReentrantLock {
     /// a second, or less a quarter of the claim window if that is shorter; a lock that was acquired
     /// with a shorter ttl stays for less. The guide *kept turns* says when it helps, and when it
     /// harms.
+    #[must_use]
     pub fn keep_idle(self, time: Duration) -> Self {
         Self { keep_idle: time, ..self }
     }
 
-    /// The lock's name.
+    /// Returns the lock's name.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// An acquire that waits, to be configured and awaited.
+    /// Makes an acquire that waits, to be configured and awaited.
     pub fn acquire(&self) -> Acquire {
         let Timing { wait, outage_patience, .. } = self.engine.timing;
         Acquire {
@@ -209,12 +211,12 @@ impl Acquire {
         Self { outage_patience: patience, ..self }
     }
 
-    /// How long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    /// Sets how long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
     }
 
-    /// Which acknowledgements the grant and each renewal of the lease need. Default: the runtime's.
+    /// Sets which acknowledgements the grant and each renewal need. Default: the runtime's.
     ///
     /// If fewer acknowledge in time, what was granted is taken back. A try fails at once; otherwise
     /// the call asks again until its wait is over, and then fails as
@@ -227,7 +229,7 @@ impl Acquire {
         Self { replication: Some(replication), ..self }
     }
 
-    /// Whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
+    /// Sets whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
     pub fn renew(self, renews: bool) -> Self {
         Self { renews, ..self }
     }

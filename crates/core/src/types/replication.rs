@@ -32,7 +32,7 @@ impl Replication {
     /// The master's answer is enough, which is the default.
     pub const NONE: Self = Self(0);
 
-    /// So many replicas have the write in memory (`WAIT`): 1 to 31.
+    /// Asks that so many replicas have the write in memory (`WAIT`): 1 to 31.
     ///
     /// A command waits for them for at most `timeout`: 10 ms to 10 s, rounded up to 10 ms; and at
     /// most three quarters of the time that the command has: by default 1.5 s for an acquire, and
@@ -45,7 +45,7 @@ impl Replication {
         Self::checked(0, 1, replicas, timeout)
     }
 
-    /// The master has the write on its disk, and so have so many replicas, 0 to 31 (`WAITAOF`, Redis
+    /// Asks that the master has the write on its disk, and so have 0 to 31 replicas (`WAITAOF`, Redis
     /// 7.2 or newer with `appendonly yes`). With `appendfsync everysec` that takes up to a second.
     ///
     /// The timeout is as for [`wait`](Self::wait).
@@ -70,17 +70,17 @@ impl Replication {
         Ok(Self(flag | u16::from(replicas) << REPLICAS_AT | steps))
     }
 
-    /// Whether any acknowledgement is asked for.
+    /// Returns whether any acknowledgement is asked for.
     pub fn are_asked(self) -> bool {
         self != Self::NONE
     }
 
-    /// Whether the write has to be on disks.
+    /// Returns whether the write has to be on disks.
     pub fn on_disk(self) -> bool {
         self.0 & AOF != 0
     }
 
-    /// How many replicas have to acknowledge.
+    /// Returns how many replicas have to acknowledge.
     pub fn replicas(self) -> u8 {
         u8::try_from(self.0 >> REPLICAS_AT).unwrap_or(u8::MAX) & MAX_REPLICAS
     }
@@ -91,7 +91,7 @@ impl Replication {
         if self.are_asked() { Self(self.0 & AOF | 1) } else { self }
     }
 
-    /// How long a command waits for them.
+    /// Returns how long a command waits for them.
     pub fn timeout(self) -> Duration {
         STEP * u32::from(self.0 & STEPS)
     }

@@ -85,7 +85,7 @@ impl SettingError {
         Err(Self { setting, given: format!("{value:?}"), range })
     }
 
-    /// The name of the setting.
+    /// Returns the name of the setting.
     pub fn setting(&self) -> &'static str {
         self.setting
     }

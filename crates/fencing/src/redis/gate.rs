@@ -64,8 +64,8 @@ pub struct RedisGate {
 }
 
 impl RedisGate {
-    /// A gate on the servers of an address, with pooled connections of its own. It asks them once
-    /// whether they answer.
+    /// Makes a gate on the servers of an address, with pooled connections of its own, and asks them
+    /// once whether they answer.
     ///
     /// The address is one that `LockRuntime::connect` takes, except that of a quorum. For
     /// certificates, credentials or other settings, make a [`RedisPool`] and use [`new`](Self::new).
@@ -87,14 +87,14 @@ impl RedisGate {
         Ok(Self::new(pool))
     }
 
-    /// A gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
+    /// Makes a gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
     /// `deadpool_redis::Pool` of the version that Leasehold re-exports.
     pub fn new(pool: impl Into<RedisPool>) -> Self {
         let refusals = Arc::new(Refusals::new("redis"));
         Self { pool: pool.into(), watermark_ttl: None, acks: Replication::NONE, refusals }
     }
 
-    /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
+    /// Sets how long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
     ///
     /// Two traps: once a watermark has expired, the gate accepts the next writer, however old its
     /// fence, so choose more than the longest pause of a writer. And a `volatile-*` policy of the
@@ -109,7 +109,7 @@ impl RedisGate {
         Ok(self)
     }
 
-    /// Which acknowledgements an admitted write needs before it is a success. Default: none, so
+    /// Sets which acknowledgements an admitted write needs before it is a success. Default: none, so
     /// that a failover may lose it.
     ///
     /// The wait travels in one round trip with the write. If fewer acknowledge in time, the write

@@ -66,19 +66,19 @@ impl AcquireAll {
         Self { how: self.how.wait_forever(), ..self }
     }
 
-    /// As [`Acquire::outage_patience`].
+    /// Limits the wait without an answer, as [`Acquire::outage_patience`] does.
     pub fn outage_patience(self, patience: Duration) -> Self {
         Self { how: self.how.outage_patience(patience), ..self }
     }
 
-    /// How long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    /// Sets how long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     ///
     /// All leases are renewed, from their grants on.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { how: self.how.ttl(ttl), ..self }
     }
 
-    /// As [`Acquire::replication`], for each lease.
+    /// Sets which acknowledgements each lease needs, as [`Acquire::replication`] does.
     pub fn replication(self, replication: Replication) -> Self {
         Self { how: self.how.replication(replication), ..self }
     }

@@ -22,13 +22,13 @@ impl AllGuard {
         Self { leases: AllLeases(guards.iter().map(Guard::lease).collect()), guards }
     }
 
-    /// A view of the leases for others to watch.
+    /// Returns a view of the leases for others to watch.
     pub fn leases(&self) -> AllLeases {
         self.leases.clone()
     }
 
-    /// The guards of the single locks, in the order of their names; each is released by itself from
-    /// now on.
+    /// Returns the guards of the single locks, in the order of their names; each is released by
+    /// itself from now on.
     pub fn into_guards(self) -> Vec<Guard> {
         self.guards
     }

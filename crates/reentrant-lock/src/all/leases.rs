@@ -31,34 +31,35 @@ use crate::{error::LeaseLost, lease::Lease};
 pub struct AllLeases(pub(super) Arc<[Lease]>);
 
 impl AllLeases {
-    /// The leases, in the order of their names.
+    /// Returns the leases, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.0.iter()
     }
 
-    /// The lease of a name; `None` if that is not one of the locks.
+    /// Returns the lease of a name; `None` if that is not one of the locks.
     pub fn get(&self, name: impl AsRef<str>) -> Option<&Lease> {
         let name = name.as_ref();
         self.iter().find(|lease| lease.name().as_str() == name)
     }
 
-    /// Each lock with its stamp: hand it to the storage with every write that the lock guards.
+    /// Returns each lock with its stamp: hand it to the storage with every write that the lock guards.
     pub fn stamps(&self) -> impl Iterator<Item = (&LockName, Stamp)> {
         self.iter().map(|lease| (lease.name(), lease.stamp()))
     }
 
-    /// Whether all leases are held; looks at the clock first.
+    /// Returns whether all leases are held; looks at the clock first.
     pub fn are_held(&self) -> bool {
         self.iter().all(Lease::is_held)
     }
 
-    /// For how long all leases may be believed without another renewal; zero when one is over.
+    /// Returns for how long all leases may be believed without another renewal; zero when one is over.
     pub fn remaining(&self) -> Duration {
         self.iter().map(Lease::remaining).min().unwrap_or_default()
     }
 
-    /// A future, borrowing nothing, that resolves when the first of the leases is over, and says
-    /// which one, and why. After a release it resolves with [`LossReason::Gone`](leasehold_core::lease::LossReason::Gone).
+    /// Returns a future that borrows nothing, and resolves when the first of the leases is over, to
+    /// which one, and why. After a release it resolves with
+    /// [`LossReason::Gone`](leasehold_core::lease::LossReason::Gone).
     pub fn lost(&self) -> impl Future<Output = LeaseLost> + Send + Unpin + use<> {
         AllLost(self.iter().map(|lease| (lease.clone(), lease.lost())).collect())
     }

@@ -35,22 +35,24 @@ impl AllLocks {
         Ok(Self { first: ReentrantLock::new(Arc::clone(engine), first), names: names.into() })
     }
 
-    /// The same locks, counted under a class in metrics, each as a lock of its own.
+    /// Counts the locks under a class in metrics, each as a lock of its own.
+    #[must_use]
     pub fn class(self, class: impl AsRef<str>) -> Self {
         Self { first: self.first.class(class), ..self }
     }
 
-    /// The same locks, each kept idle as [`ReentrantLock::keep_idle`] says.
+    /// Keeps each of the locks idle as [`ReentrantLock::keep_idle`] says.
+    #[must_use]
     pub fn keep_idle(self, time: Duration) -> Self {
         Self { first: self.first.keep_idle(time), ..self }
     }
 
-    /// The names of the locks, in the order in which they are taken: that of their bytes.
+    /// Returns the names of the locks, in the order in which they are taken: that of their bytes.
     pub fn names(&self) -> &[LockName] {
         &self.names
     }
 
-    /// An acquire of all locks that waits, to be configured and awaited.
+    /// Makes an acquire of all locks that waits, to be configured and awaited.
     pub fn acquire(&self) -> AcquireAll {
         AcquireAll::new(self)
     }

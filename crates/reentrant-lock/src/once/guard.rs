@@ -30,12 +30,12 @@ pub struct OnceGuard {
 }
 
 impl OnceGuard {
-    /// A view of the lease for others to watch.
+    /// Returns a view of the lease for others to watch.
     pub fn lease(&self) -> Lease {
         self.guard.lease()
     }
 
-    /// The work is done: the lock stays closed for the window, counted from this call.
+    /// Ends a run whose work is done: the lock stays closed for the window, counted from this call.
     ///
     /// `Ok` means that the server has confirmed it. This answers within one command
     /// timeout; the runtime goes on telling the server until the ttl is over.
@@ -70,7 +70,7 @@ impl OnceGuard {
         }
     }
 
-    /// The work failed: the lock is open again when this returns, within one command timeout.
+    /// Ends a run that failed: the lock is open again when this returns, within one command timeout.
     ///
     /// # Errors
     ///

@@ -71,19 +71,19 @@ impl Once {
         Self { acquire: lock.acquire(), window: Self::WINDOW }
     }
 
-    /// For how long after a success the lock stays closed, up to 24 h; zero opens it at once.
+    /// Sets for how long after a success the lock stays closed, up to 24 h; zero opens it at once.
     /// Default: 60 s.
     pub fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 
-    /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the lock
-    /// opens when it is over. Default: the runtime's.
+    /// Sets how long the run's lease lives without renewal, 100 ms to 24 h: after a crash the
+    /// lock opens when it is over. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { acquire: self.acquire.ttl(ttl), ..self }
     }
 
-    /// What duplicates see as the holder, such as the id of a request; cut at 200 bytes.
+    /// Sets what duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
     pub fn label(self, label: impl AsRef<str>) -> Self {
         Self { acquire: self.acquire.label(RuntimeLabel::new(label)), ..self }
@@ -95,7 +95,7 @@ impl Once {
         self
     }
 
-    /// The name of the run, and of its lock.
+    /// Returns the name of the run, and of its lock.
     pub fn name(&self) -> &LockName {
         &self.acquire.lock.name
     }
@@ -278,7 +278,7 @@ pub enum OnceOutcome<T> {
 }
 
 impl<T> OnceOutcome<T> {
-    /// What the work returned, where it was done here.
+    /// Returns what the work returned, where it was done here.
     pub fn ran(self) -> Option<T> {
         match self {
             Self::Ran(value) => Some(value),
