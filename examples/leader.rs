@@ -174,7 +174,7 @@ impl Candidate<'_> {
     /// Stands for election until all is written.
     async fn live(self) -> Result<(), Failure> {
         let locks = self.election.connect(self.number).await?;
-        let lock = locks.lock(&self.election.name)?.class("leader")?;
+        let lock = locks.lock(&self.election.name)?.class("leader");
         let mut is_first = true;
         loop {
             // Followers wait in the queue: no follower polls, and the next one is woken.

@@ -204,7 +204,7 @@ impl Shop {
 
     fn lock(&self, article: &Article) -> Result<ReentrantLock, Failure> {
         let name = format!("order_pipeline/article/{}", article.name);
-        Ok(self.locks.lock(name)?.class("article")?)
+        Ok(self.locks.lock(name)?.class("article"))
     }
 
     /// Works until the line is empty.

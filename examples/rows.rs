@@ -35,10 +35,10 @@ pub(crate) fn gate(url: &str) -> Result<RedisGate, Failure> {
         Err(_) => u8::from(fails_over),
     };
     let timeout = Duration::from_secs(1);
-    Ok(gate.replication(match replicas {
-        0 => Replication::None,
-        replicas => Replication::Wait { replicas, timeout },
-    })?)
+    Ok(match replicas {
+        0 => gate,
+        replicas => gate.replication(Replication::wait(replicas, timeout)?),
+    })
 }
 
 /// What was written, and under which fence.

@@ -169,7 +169,7 @@ impl Instance {
 
     async fn work(&self, place: &Place) -> Result<(usize, Option<Guard>), Failure> {
         let locks = place.connect(self.number).await?;
-        let job = locks.lock(place.job())?.class("scheduled_job")?;
+        let job = locks.lock(place.job())?.class("scheduled_job");
         let (mut skipped, last) = (0, self.first + PERIODS - 1);
         for period in self.first.. {
             SystemClock.sleep_until(SystemClock.now() + self.until_over(period)).await;

@@ -5,7 +5,8 @@
 #   scripts/api.pl [target/doc/leasehold]
 #
 # Each item with its declaration, its own functions and constants, and the traits that it has. What every type has of the
-# standard library is left out. `docs/api.txt` keeps it, so that a change of the API shows in a diff.
+# standard library is left out, and so is `store::unstable`, which any version may change. `docs/api.txt` keeps it, so that a
+# change of the API shows in a diff.
 
 use strict;
 use warnings;
@@ -15,7 +16,7 @@ binmode STDOUT, ':utf8';
 
 # Pages of items that are gone may still lie there; this one is always new.
 my %pages = map { $_ => 1 } page('all.html') =~ /href="([^"#]*\.html)"/g;
-for my $path (sort grep { /\w+\.\w+\.html$/ } keys %pages) {
+for my $path (sort grep { /\w+\.\w+\.html$/ && !m{^store/unstable/} } keys %pages) {
     item($path);
 }
 
@@ -25,7 +26,7 @@ sub item {
     (my $name = $path) =~ s{(.*/)?\w+\.(\w+)\.html$}{($1 // '') . $2}e;
     $name =~ s{/}{::}g;
     my ($section, $declaration) = ('', '');
-    while ($html =~ m{<h2\ id="(?<section>[a-z-]+)"
+    while ($html =~ m{<h2\ id="(?<section>[\w-]+)"
                     | <pre[^>]*class="rust\ item-decl"[^>]*>(?<declaration>.*?)</pre>
                     | <section\ id="[^"]*"\ class="(?<kind>impl|method|associatedconstant|associatedtype)\b[^"]*">
                       .*?<(?<tag>h3|h4)[^>]*class="code-header"[^>]*>(?<header>.*?)</\k<tag>>}gsx) {

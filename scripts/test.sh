@@ -194,7 +194,7 @@ as_root() {
 # different crates are built together: in each run, each crate has at most one of its features.
 single_features() {
     local features
-    for features in "" serde,tower,testing tls,object-store deadpool,postgres; do
+    for features in "" serde,tower,testing tls,object-store,unstable-store deadpool,postgres; do
         say "features: ${features:-none}"
         cargo clippy --package leasehold --features "$features" -- -D warnings
     done

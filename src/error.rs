@@ -5,12 +5,12 @@
 //! answer ([`Unavailable`]), the lease is lost ([`LeaseLost`]), and the outcome is not known.
 
 pub use leasehold_core::{
-    AddressError, AddressPart, CredentialsError, FenceTokenError, NameError, SettingError,
-    StampError, StoreError, StoreErrorKind,
+    AddressError, AddressPart, FenceTokenError, NameError, SettingError, StampError, StoreError,
+    StoreErrorKind,
 };
 pub use leasehold_reentrant_lock::{
-    AcquireError, LeaseLost, ListError, OptionsError, ReenterError, ReleaseError, RunOnceError,
-    SelfWait, SucceedError, TimingError, Unavailable, WaitTimeout, WithError,
+    AcquireError, LeaseLost, ListError, OptionsError, ReenterError, ReleaseError, SelfWait,
+    Unavailable, WaitTimeout, WithError,
 };
 
 pub use crate::runtime::{ConnectError, InspectError};

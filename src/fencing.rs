@@ -1,7 +1,5 @@
 //! The storage's side: gates that refuse stale fences.
 
-/// What a [`FencedScript`] answers; `redis::FromRedisValue` reads it.
-pub use leasehold_core::redis_client::Value as RedisValue;
 #[cfg(feature = "object-store")]
 pub use leasehold_fencing::ObjectGate;
 #[cfg(feature = "tower")]
@@ -11,6 +9,5 @@ pub use leasehold_fencing::http;
 pub use leasehold_fencing::sqlx;
 pub use leasehold_fencing::{
     Admitted, BodyError, ConflictKind, FenceGate, FencedScript, GateError, GateFuture, MemoryGate,
-    NotShutOut, RedisGate, ResourceError, StaleFence, TransactionConflict, Verdict, judge,
-    postgres,
+    NotShutOut, RedisGate, ResourceError, StaleFence, TransactionConflict, postgres,
 };

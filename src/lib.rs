@@ -22,15 +22,14 @@ pub mod time;
 #[doc(no_inline)]
 pub use diagnosis::{Diagnosis, Strictness};
 pub use leasehold_core::{
-    AcquisitionId, Class, FenceToken, LockName, NamePattern, Namespace, RuntimeId, RuntimeLabel,
-    Stamp, Ttl,
+    AcquisitionId, FenceToken, LockName, NamePattern, RuntimeId, Stamp,
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 #[doc(hidden)]
 pub use leasehold_core::{is_printable, printable};
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, AllLost, Footprint, Guard, HolderInfo,
-    Lease, ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
+    Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, Footprint, Guard, HolderInfo, Lease,
+    ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
 };
 pub use leasehold_watchdog::Lost;
 pub use runtime::{ForceReleased, LockRuntime, LockRuntimeBuilder};

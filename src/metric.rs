@@ -2,4 +2,4 @@
 //!
 //! Install any recorder, at any time. Give its histograms the bounds of [`buckets`].
 
-pub use leasehold_core::metric::{buckets, describe_metrics, names};
+pub use leasehold_core::metric::{buckets, describe_metrics};

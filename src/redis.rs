@@ -6,6 +6,6 @@ pub use leasehold_core::deadpool_redis;
 /// The client library: a `Client` or `ConnectionInfo` of this version is an address.
 pub use leasehold_core::redis_client as client;
 pub use leasehold_core::{
-    Credentials, CredentialsFuture, CredentialsProvider, QuorumSettings, RedisAddress, RedisConfig,
-    RedisPool, RedisStore, Replication, Script,
+    Credentials, CredentialsProvider, QuorumSettings, RedisAddress, RedisConfig, RedisPool,
+    Replication,
 };

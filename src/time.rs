@@ -1,3 +1,3 @@
-//! Time and chance: the clock and the source of random numbers that tests replace.
+//! Time: the clock that tests replace.
 
-pub use leasehold_core::{Clock, Entropy, Instant, Secret, Sleep, SystemClock, SystemEntropy};
+pub use leasehold_core::{Clock, Instant, SystemClock};

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use leasehold::{Class, LossReason, error::StoreErrorKind};
+use leasehold::{LossReason, error::StoreErrorKind};
 use leasehold_core::{
-    Instant, Ttl,
+    Class, Instant, Ttl,
     metric::{
         AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, Metrics, ReleaseOutcome, ReleaseVia,
         RenewalOutcome, StoreMetrics, WakeSource,

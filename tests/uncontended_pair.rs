@@ -15,12 +15,12 @@ use std::{
 use allocation_counter::measure;
 use leasehold::{
     FenceToken, LockRuntime, ReentrantLock, RuntimeId,
-    store::{
-        AcquireAnswer, Command, Granted, Listener, LockStore, ReleaseAnswer, Reply, StoreFuture,
-    },
-    time::{Clock, Entropy, Instant, Secret},
+    time::{Clock, Instant},
 };
-use leasehold_core::{Sleep, Ttl};
+use leasehold_core::{
+    Entropy, LockStore, Secret, Sleep, Ttl,
+    store::{AcquireAnswer, Command, Granted, Listener, ReleaseAnswer, Reply, StoreFuture},
+};
 use leasehold_testkit::ManualClock;
 use tokio::{runtime::Handle, task::yield_now};
 

@@ -18,8 +18,9 @@ use crate::{
 const TOPOLOGIES: [Topology; 2] = [Topology::Sentinel, Topology::Replicated];
 
 /// What an acquire waits for.
-pub(crate) const ONE_REPLICA: Replication =
-    Replication::Wait { replicas: 1, timeout: Duration::from_secs(1) };
+pub(crate) fn one_replica() -> Replication {
+    Replication::wait(1, Duration::from_secs(1)).expect("in range")
+}
 
 const LEGEND: &str = "\
 Medians of interleaved rounds (least..most). × this: the pairs/s of Leasehold, which waits for nobody,
@@ -60,7 +61,7 @@ impl Subject {
                 pairs::leasehold(site, load, &[runtime]).await
             }
             Self::Acknowledged => {
-                let builder = LockRuntime::builder().replication(ONE_REPLICA);
+                let builder = LockRuntime::builder().replication(one_replica());
                 let runtime = builder.connect(site.addresses()[0].as_str()).await?;
                 pairs::leasehold(site, load, &[runtime]).await
             }

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acks, AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
+    AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
     MemoryStore, Namespace, QuorumSettings, RedisAddress, RedisConfig, Replication, RuntimeId,
     RuntimeLabel, SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy,
     diagnosis::Expected,
@@ -51,7 +51,7 @@ impl LockRuntimeBuilder {
             service: service_of_program(),
             fencing: FenceSettings::default(),
             ttl: None,
-            replication: Replication::None,
+            replication: Replication::NONE,
             timing: Timing::default(),
             own_thread: false,
             strictness: Strictness::default(),
@@ -62,30 +62,30 @@ impl LockRuntimeBuilder {
         }
     }
 
-    /// The prefix of all keys and channels; processes that share locks need the same. Default:
+    /// Sets the prefix of all keys and channels; processes that share locks need the same. Default:
     /// `leasehold`.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..self }
     }
 
-    /// The name of the service in the label of its leases, after host and process. Default: the
+    /// Names the service in the label of its leases, after host and process. Default: the
     /// program's name.
     pub fn service(self, service: impl Into<String>) -> Self {
         Self { service: service.into(), ..self }
     }
 
-    /// How fence tokens are made, and for how long counters are kept; processes that share locks
-    /// need the same. Default: [`FenceSettings::default`].
+    /// Sets how fence tokens are made, and for how long counters are kept; processes that share
+    /// locks need the same. Default: [`FenceSettings::default`].
     pub fn fencing(self, fencing: FenceSettings) -> Self {
         Self { fencing, ..self }
     }
 
-    /// How long a lease lives without renewal, 100 ms to 24 h. Default: 30 s.
+    /// Sets how long a lease lives without renewal, 100 ms to 24 h. Default: 30 s.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
     }
 
-    /// Which acknowledgements grants and renewals need, so that a lease survives a failover.
+    /// Sets which acknowledgements grants and renewals need, so that a lease survives a failover.
     /// Default: none.
     ///
     /// [`Acquire::replication`](crate::Acquire::replication) sets it for one call, and says what
@@ -94,20 +94,21 @@ impl LockRuntimeBuilder {
     ///
     /// ```
     /// # use {leasehold::{LockRuntime, redis::Replication}, std::time::Duration};
-    /// let replication = Replication::Wait { replicas: 1, timeout: Duration::from_millis(500) };
+    /// let replication = Replication::wait(1, Duration::from_millis(500))?;
     /// let builder = LockRuntime::builder().replication(replication);
+    /// # Ok::<(), leasehold::error::SettingError>(())
     /// ```
     pub fn replication(self, replication: Replication) -> Self {
         Self { replication, ..self }
     }
 
-    /// How long an acquire waits for a lock if it sets no other time. Default: 30 s.
+    /// Sets how long an acquire waits for a lock if it sets no other time. Default: 30 s.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.timing.wait = wait;
         self
     }
 
-    /// How long a grant waits until the future of an acquire takes it, and how long other
+    /// Sets how long a grant waits until the future of an acquire takes it, and how long other
     /// processes wait for this runtime when they do not hear from it. At least 50 ms; if it is
     /// longer than the lock's ttl, the ttl counts. Default: 3 s.
     pub fn claim_window(mut self, window: Duration) -> Self {
@@ -115,13 +116,13 @@ impl LockRuntimeBuilder {
         self
     }
 
-    /// How long one command may take, at least 10 ms, at most half the ttl. Default: 2 s.
+    /// Sets how long one command may take, at least 10 ms, at most half the ttl. Default: 2 s.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.timing.command_timeout = timeout;
         self
     }
 
-    /// After this time a call that still waits for a lock is reported, at least 100 ms;
+    /// Sets after what time a call that still waits for a lock is reported, at least 100 ms;
     /// `Duration::MAX` means never. An event of level `WARN` and target `leasehold::blocked` names
     /// the lock, how long the call has waited, its position, the holder, and how long it has held
     /// the lock.
@@ -134,7 +135,7 @@ impl LockRuntimeBuilder {
         self
     }
 
-    /// For how long an acquire waits without any answer from the server before it fails as
+    /// Sets for how long an acquire waits without any answer from the server before it fails as
     /// [`AcquireError::Unavailable`](crate::error::AcquireError::Unavailable), at least 10 ms, and
     /// never longer than its wait. Default: 5 s.
     ///
@@ -144,8 +145,8 @@ impl LockRuntimeBuilder {
         self
     }
 
-    /// For how long a lock stays with this process when it is idle: after its last lease, while
-    /// nobody else wants it. At most the ttl less half a second, or less a quarter of the claim
+    /// Sets for how long a lock stays with this process when it is idle: after its last lease,
+    /// while nobody else wants it. At most the ttl less half a second, or less a quarter of the claim
     /// window if that is shorter. Default: zero, not at all.
     ///
     /// [`ReentrantLock::keep_idle`](crate::ReentrantLock::keep_idle) sets it for one lock, and says
@@ -168,8 +169,8 @@ impl LockRuntimeBuilder {
         Self { own_thread: true, ..self }
     }
 
-    /// What [`connect`](Self::connect) does about settings, rights and clocks of the servers that
-    /// endanger a promise. Default: [`Strictness::Warn`].
+    /// Sets what [`connect`](Self::connect) does about settings, rights and clocks of the servers
+    /// that endanger a promise. Default: [`Strictness::Warn`].
     ///
     /// Unless it is [`Strictness::Ignore`], each server gets some 25 commands more, on a connection of
     /// their own. A server that does not answer them delays connecting by the connect
@@ -183,17 +184,17 @@ impl LockRuntimeBuilder {
         Self { strictness, ..self }
     }
 
-    /// How many connections carry acquires and releases, 1 to 16. Default: 1.
+    /// Sets how many connections carry acquires and releases, 1 to 16. Default: 1.
     pub fn connections(self, connections: usize) -> Self {
         self.with("connections", move |config| config.connections(connections))
     }
 
-    /// How long making a connection may take, at least 10 ms. Default: 2 s.
+    /// Sets how long making a connection may take, at least 10 ms. Default: 2 s.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         self.with("connect_timeout", move |config| config.connect_timeout(timeout))
     }
 
-    /// How the nodes of a quorum are used, for an address `redis+quorum://…`. Default:
+    /// Sets how the nodes of a quorum are used, for an address `redis+quorum://…`. Default:
     /// [`QuorumSettings::default`].
     ///
     /// ```
@@ -208,7 +209,7 @@ impl LockRuntimeBuilder {
         self.with("quorum", move |config| config.quorum(quorum))
     }
 
-    /// The provider of user and password, which is asked for each new connection: for passwords
+    /// Sets the provider of user and password, which is asked for each new connection: for passwords
     /// and tokens that change. It replaces the user and password of the address. Default: those of
     /// the address.
     ///
@@ -228,14 +229,14 @@ impl LockRuntimeBuilder {
         self.with("credentials", move |config| config.shared_credentials(Arc::clone(&provider)))
     }
 
-    /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
+    /// Sets the certificate authority to trust for `rediss://`, in PEM. Default: the system's.
     #[cfg(feature = "tls")]
     pub fn tls_root_ca(self, pem: impl Into<Vec<u8>>) -> Self {
         let pem = pem.into();
         self.with("tls_root_ca", move |config| config.tls_root_ca(pem.clone()))
     }
 
-    /// The certificate and key to show to the server, in PEM. Default: none.
+    /// Sets the certificate and key to show to the server, in PEM. Default: none.
     #[cfg(feature = "tls")]
     pub fn tls_client_certificate(
         self,
@@ -254,6 +255,7 @@ impl LockRuntimeBuilder {
     }
 
     /// Replaces the source of ids and jitter, for tests that replay a run. Default: the system's.
+    #[doc(hidden)]
     pub fn entropy(self, entropy: Arc<dyn Entropy>) -> Self {
         Self { entropy, ..self }
     }
@@ -284,7 +286,7 @@ impl LockRuntimeBuilder {
     /// # Errors
     ///
     /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
-    ///   [`ConnectError::Timing`] for bad settings.
+    ///   [`ConnectError::Options`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
     ///   command, is too old, or is a node of a Cluster at a plain address.
     /// - [`ConnectError::Refused`] for a server that endangers a promise, with
@@ -356,20 +358,23 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Timing`] for
+    /// - [`ConnectError::Namespace`], [`ConnectError::Setting`] and [`ConnectError::Options`] for
     ///   bad settings.
     /// - [`ConnectError::NoReplicas`] when acknowledgements of replicas are asked for.
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
-        if Acks::new(self.replication)?.are_asked() {
+        if self.replication.are_asked() {
             return Err(ConnectError::NoReplicas);
         }
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
         self.on_store(Arc::new(store))
     }
 
-    /// Keeps the leases in a store of your own.
+    /// Keeps the leases in a store that was made before: a [`MemoryStore`] that runtimes share, or the
+    /// `TestStore` of the feature `testing`.
+    ///
+    /// With the feature `unstable-store`, a store of your own.
     ///
     /// # Errors
     ///
@@ -432,7 +437,7 @@ impl LockRuntimeBuilder {
         if let Some(ttl) = self.ttl {
             timing.ttl = Ttl::new(ttl)?;
         }
-        timing.acks = Acks::new(self.replication)?;
+        timing.acks = self.replication;
         Ok(timing.validated()?)
     }
 

@@ -4,7 +4,7 @@ use leasehold_core::{
     AddressError, NameError, SettingError, StoreError,
     diagnosis::{Diagnosis, Finding},
 };
-use leasehold_reentrant_lock::TimingError;
+use leasehold_reentrant_lock::OptionsError;
 
 /// Why a lock runtime was not made.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +19,9 @@ pub enum ConnectError {
     /// A setting is out of range.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A default time is out of range.
+    /// A default of acquires is out of range.
     #[error(transparent)]
-    Timing(#[from] TimingError),
+    Options(#[from] OptionsError),
     /// The server is out of reach, refuses the login, denies a command, is too old, or is a node
     /// of a Cluster.
     #[error(transparent)]

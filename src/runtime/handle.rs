@@ -122,12 +122,12 @@ impl LockRuntime {
         Self::builder().embedded()
     }
 
-    /// A builder, for settings that differ from the defaults.
+    /// Returns a builder, for settings that differ from the defaults.
     pub fn builder() -> LockRuntimeBuilder {
         LockRuntimeBuilder::new()
     }
 
-    /// A lock by name.
+    /// Returns the lock of a name.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl LockRuntime {
         Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
-    /// Several locks at once: all of them, or none, within one wait.
+    /// Returns several locks to be taken at once: all of them, or none, within one wait.
     ///
     /// They are taken in the order of their names, whatever order they are given in, so callers of
     /// `all` never wait for each other in a circle. A name that is given twice counts once.
@@ -150,9 +150,8 @@ impl LockRuntime {
     /// let locks = LockRuntime::embedded()?;
     /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
     /// let both = accounts.acquire().wait(Duration::from_secs(5)).await?;
-    /// for (account, stamp) in both.stamps() {
-    ///     println!("write to {account} with {stamp}"); // the storage compares the stamp
-    /// }
+    /// let (from, to) = (both["accounts/7"].stamp(), both["accounts/3"].stamp());
+    /// println!("write to 7 with {from}, to 3 with {to}"); // the storage compares the stamps
     /// both.release().await?; // or drop it: that ends all of them, too
     /// # Ok(())
     /// # }
@@ -169,8 +168,8 @@ impl LockRuntime {
         AllLocks::new(&self.engine, names?)
     }
 
-    /// Work that is done once, such as for one submission of a form: the first caller runs. While
-    /// it runs, and for a window after its success, other callers are told that they are
+    /// Names work that is done once, such as for one submission of a form: the first caller runs.
+    /// While it runs, and for a window after its success, other callers are told that they are
     /// duplicates.
     ///
     /// It uses the lock of the same name: while somebody holds that lock, all callers are
@@ -183,12 +182,12 @@ impl LockRuntime {
         Ok(Once::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
-    /// A new owner, which may re-enter the locks that it holds.
+    /// Makes a new owner, which may re-enter the locks that it holds.
     pub fn owner(&self) -> Owner {
         self.engine.owner()
     }
 
-    /// The id of this runtime; the first part of the ids of its leases.
+    /// Returns the id of this runtime: the first part of the ids of its leases.
     pub fn id(&self) -> RuntimeId {
         self.engine.runtime_id()
     }
@@ -237,8 +236,8 @@ impl LockRuntime {
         Ok(self.engine.inspect(&LockName::new(name)?).await?)
     }
 
-    /// The locks of the namespace that somebody holds, or that are kept closed, with their holders
-    /// and the processes that wait; `"*"` for all, see [`NamePattern`].
+    /// Lists the locks of the namespace that somebody holds, or that are kept closed, with their
+    /// holders and the processes that wait; `"*"` for all, see [`NamePattern`].
     ///
     /// The list is read in steps while it is polled, one command at a time. A server spends some
     /// tens of microseconds on a step, however many locks and other keys it has: a `SCAN` with
@@ -271,8 +270,8 @@ impl LockRuntime {
         Ok(LockList::new(Arc::clone(&self.engine), NamePattern::new(pattern)?))
     }
 
-    /// Who holds which locks of the namespace, who waits for them, and where processes wait for each
-    /// other in a circle.
+    /// Finds out who holds which locks of the namespace, who waits for them, and where processes
+    /// wait for each other in a circle.
     ///
     /// It [lists](Self::list) all locks. Cycles between processes are *possible*: Redis knows
     /// processes, and not their tasks. Cycles among the [owners](Owner) of this runtime are told,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use leasehold::{
-    Acquire, Class, LockRuntime, Namespace, Ttl,
+    Acquire, LockRuntime,
     error::{
         AcquireError, ConnectError, InspectError, NameError, OptionsError, StoreErrorKind,
         WithError,
@@ -14,6 +14,7 @@ use leasehold::{
     redis::{RedisConfig, RedisPool},
     store::FenceSettings,
 };
+use leasehold_core::{Class, Namespace, Ttl};
 use leasehold_testkit::CommandKind;
 
 use crate::support::{World, just_before, millis, nanos, on_every_store, secs};
@@ -75,7 +76,7 @@ on_every_store! {
     async fn options_out_of_range_are_refused(world: World) {
         let locks = world.runtime(1);
         let lock = locks.lock(NAME).unwrap();
-        let ttl = |e: &OptionsError| matches!(e, OptionsError::Ttl(_));
+        let ttl = |e: &OptionsError| matches!(e, OptionsError::Setting(_));
         let wait = |e: &OptionsError| matches!(e, OptionsError::Wait { .. });
         let max_hold = |e: &OptionsError| matches!(e, OptionsError::MaxHold);
         let cases: [BadOption<'_>; 8] = [
@@ -132,12 +133,14 @@ on_every_store! {
     async fn classes_that_cannot_label_metrics_are_refused(world: World) {
         let locks = world.runtime(1);
         for bad in ["", "orders/42", "a b", "ä", &"x".repeat(65)] {
-            let error = locks.lock(NAME).unwrap().class(bad).unwrap_err();
-            assert_says(&error, &[&format!("{bad:?}"), "1 to 64 ASCII letters"]);
+            let error = locks.lock(NAME).unwrap().class(bad).acquire().await.unwrap_err();
+            let AcquireError::Options { option: OptionsError::Class(_), .. } = &error else { panic!("{error}") };
+            assert_says(&error, &["\"orders/42\"", &format!("{bad:?}"), "1 to 64 ASCII letters"]);
         }
-        assert!(locks.lock(NAME).unwrap().class("order-lines.v2").is_ok());
-        assert!(Class::new("x".repeat(64)).is_ok());
         nothing_was_sent(&world);
+        assert!(Class::new("x".repeat(64)).is_ok());
+        locks.lock(NAME).unwrap().class("a b").class("order-lines.v2").acquire().await.unwrap()
+            .release().await.unwrap();
     }
 }
 
@@ -180,7 +183,7 @@ async fn settings_out_of_range_are_refused() {
             builder.clone().embedded().unwrap_err(),
             builder.connect("redis://127.0.0.1:1").await.unwrap_err(),
         ] {
-            assert!(matches!(error, ConnectError::Timing(_)), "{error:?}");
+            assert!(matches!(error, ConnectError::Options(_)), "{error:?}");
             assert_says(&error, &[what, least, "give it at least"]);
         }
     }

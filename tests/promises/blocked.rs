@@ -11,7 +11,7 @@ use crate::support::{World, indeterminate, millis, secs};
 const TARGET: &str = "leasehold::blocked";
 
 fn lock(locks: &LockRuntime, name: &str) -> ReentrantLock {
-    locks.lock(name).unwrap().class("orders").unwrap()
+    locks.lock(name).unwrap().class("orders")
 }
 
 fn reports(log: &Log) -> Vec<String> {

@@ -149,10 +149,10 @@ mod panicking {
         atomic::{AtomicBool, Ordering},
     };
 
-    use leasehold::{
-        LockName, RuntimeId,
-        store::{Command, Listener, LockStore, Reply, StoreFuture},
-        time::Instant,
+    use leasehold::{LockName, RuntimeId, time::Instant};
+    use leasehold_core::{
+        LockStore,
+        store::{Command, Listener, Reply, StoreFuture},
     };
     use leasehold_testkit::FaultyStore;
 

@@ -3,10 +3,11 @@
 use std::{future::IntoFuture, sync::Arc};
 
 use leasehold::{
-    Guard, ListedLock, LockRuntime,
+    ListedLock, LockRuntime,
     error::{ListError, NameError, StoreError, StoreErrorKind},
-    store::{FenceSettings, LockStore, MemoryStore},
+    store::{FenceSettings, MemoryStore},
 };
+use leasehold_core::LockStore;
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{World, millis, on_every_store, secs};
@@ -163,5 +164,5 @@ async fn very_many_locks_are_listed_once_each() {
         guards.push(locks.lock(format!("{n:04}")).unwrap().acquire().await.unwrap());
     }
     let found = listed(&locks, "*").await;
-    assert!(found.iter().map(|lock| &lock.name).eq(guards.iter().map(Guard::name)));
+    assert!(found.iter().map(|lock| &lock.name).eq(guards.iter().map(|guard| guard.name())));
 }

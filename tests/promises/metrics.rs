@@ -6,8 +6,8 @@ use std::future::IntoFuture;
 use leasehold::{
     LockRuntime, LossReason, ReentrantLock,
     fencing::{FenceGate, MemoryGate},
-    metric::names,
 };
+use leasehold_core::metric::names;
 use leasehold_testkit::{
     CommandKind, Fault, Gate, Rule,
     faulty::{PushFault, PushRule},
@@ -41,7 +41,7 @@ impl Scene {
     }
 
     fn lock(&self) -> ReentrantLock {
-        self.locks.lock(NAME).unwrap().class("orders").unwrap()
+        self.locks.lock(NAME).unwrap().class("orders")
     }
 
     fn acquired(&self, outcome: &str) -> u64 {
@@ -169,7 +169,7 @@ async fn the_oldest_hold_and_the_longest_wait_show_while_they_last() {
     world.settle().await;
     // Others of the class come and go, and hide nothing.
     for n in 0..60 {
-        let other = scene.locks.lock(format!("other-{n}")).unwrap().class("orders").unwrap();
+        let other = scene.locks.lock(format!("other-{n}")).unwrap().class("orders");
         let guard = other.acquire().await.unwrap();
         world.pass(secs(1)).await;
         guard.release().await.unwrap();
@@ -541,7 +541,7 @@ async fn every_series_of_a_class_is_shown_before_it_counts() {
     assert!(all.contains_key(names::FENCE_REGRESSION_TOTAL));
     assert!(all.values().all(|value| value.count == 0 && value.level == 0));
     // A locks' class that comes later is shown at the next tick.
-    drop(scene.locks.lock("b").unwrap().class("invoices").unwrap());
+    drop(scene.locks.lock("b").unwrap().class("invoices"));
     scene.world.pass(secs(5)).await;
     assert!(scene.seen.get("leasehold_lost_total{class=invoices,reason=gone}").is_some());
 }
@@ -552,7 +552,7 @@ async fn gauges_are_absolute() {
     let scene = Scene::new();
     let guards = [
         scene.lock().acquire().await.unwrap(),
-        scene.locks.lock("b").unwrap().class("orders").unwrap().acquire().await.unwrap(),
+        scene.locks.lock("b").unwrap().class("orders").acquire().await.unwrap(),
     ];
     assert_eq!(scene.of_class(names::HELD).level, 2);
     // The recorder forgot it: a look sets its gauges to zero.
@@ -575,7 +575,7 @@ async fn names_never_become_labels_and_every_series_is_described() {
     }
     // Classes are bounded: what is too many is counted together.
     for n in 0..200 {
-        drop(scene.locks.lock(NAME).unwrap().class(format!("class-{n}")).unwrap());
+        drop(scene.locks.lock(NAME).unwrap().class(format!("class-{n}")));
     }
     world.pass(secs(5)).await;
     let all = scene.seen.all();

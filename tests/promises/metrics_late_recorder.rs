@@ -1,6 +1,6 @@
 //! A recorder that is installed late sees everything from then on.
 
-use leasehold::metric::names;
+use leasehold_core::metric::names;
 use metrics_util::debugging::DebuggingRecorder;
 
 use crate::support::{Seen, World, secs};
@@ -9,9 +9,9 @@ use crate::support::{Seen, World, secs};
 async fn a_recorder_that_comes_late_sees_everything_from_then_on() {
     let world = World::new();
     let locks = world.runtime(1);
-    let lock = locks.lock(World::NAME).unwrap().class("orders").unwrap();
+    let lock = locks.lock(World::NAME).unwrap().class("orders");
     let before = lock.acquire().await.unwrap();
-    let unseen = locks.lock("orders/43").unwrap().class("orders").unwrap();
+    let unseen = locks.lock("orders/43").unwrap().class("orders");
     unseen.acquire().await.unwrap().release().await.unwrap();
     world.pass(secs(12)).await;
 

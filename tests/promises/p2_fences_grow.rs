@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use leasehold::{
     FenceToken, LockRuntime,
-    store::{FencePolicy, FenceSettings, LockStore, MemoryStore},
+    store::{FencePolicy, FenceSettings, MemoryStore},
 };
+use leasehold_core::LockStore;
 use leasehold_testkit::{ManualClock, SeededEntropy};
 
 use crate::support::{World, nanos, secs};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use leasehold::{Guard, LockName, LockRuntime, store::Command};
+use leasehold::{Guard, LockName, LockRuntime};
+use leasehold_core::store::Command;
 use leasehold_testkit::{CommandKind, Fault, Rule, faulty::CommandFacts};
 
 use crate::support::{Waiting, World, secs};
@@ -66,7 +67,7 @@ async fn a_part_that_is_down_loses_its_own_leases_only() {
     assert_separate(&batches(&world, CommandKind::Renew));
     take_down_the_first_part(&world, CommandKind::Renew);
     world.pass(secs(20)).await;
-    assert!(of_others(&guards).all(Guard::is_held));
+    assert!(of_others(&guards).all(|guard| guard.is_held()));
     let held = guards.iter().filter(|guard| guard.is_held()).count();
     assert_eq!(held, of_others(&guards).count(), "the others were not renewed");
 }
@@ -78,7 +79,7 @@ async fn without_parts_it_takes_others_along() {
     let guards = all_locks(&world.runtime(1)).await;
     take_down_the_first_part(&world, CommandKind::Renew);
     world.pass(secs(20)).await;
-    assert!(!of_others(&guards).all(Guard::is_held));
+    assert!(!of_others(&guards).all(|guard| guard.is_held()));
 }
 
 #[tokio::test]

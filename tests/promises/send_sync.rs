@@ -6,8 +6,8 @@ use leasehold::{
     Acquire, Guard, Lease, LeaseEnd, LockRuntime, LockRuntimeBuilder, Lost, Owner, ReentrantLock,
     ShutdownReport,
     error::{AcquireError, ConnectError, InspectError, ReenterError, ReleaseError, WithError},
-    store::LockStore,
 };
+use leasehold_core::LockStore;
 
 fn shared<T: Send + Sync + 'static + ?Sized>() {}
 

@@ -114,7 +114,7 @@ async fn suffice_on(server: &RedisServer) {
     assert!(runtime.wait_graph().await.unread.is_empty());
     guard.release().await.unwrap();
 
-    let one = Replication::Wait { replicas: 1, timeout: Duration::from_millis(100) };
+    let one = Replication::wait(1, Duration::from_millis(100)).unwrap();
     let asking = LockRuntime::builder().replication(one);
     asking.clone().connect(&url).await.expect_err("no right to wait");
     set_user(server, waits);

@@ -65,7 +65,7 @@ fn fork_and_call() {
 }
 
 async fn call_all(locks: &LockRuntime, mut guards: Vec<Guard>) {
-    let lock = locks.lock("c").expect("a name").class("forks").expect("a class");
+    let lock = locks.lock("c").expect("a name").class("forks");
     refused(lock.acquire().await.err());
     refused(lock.try_acquire().await.err());
     refused(lock.acquire().wait(Duration::ZERO).owner(&locks.owner()).await.err());

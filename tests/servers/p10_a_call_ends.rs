@@ -8,7 +8,7 @@ use std::{
 
 use leasehold::{
     LockRuntime, Released,
-    error::{AcquireError, ReleaseError, SelfWait, SucceedError},
+    error::{AcquireError, ReleaseError, SelfWait},
     once::{OnceOutcome, Progress},
 };
 use leasehold_testkit::RedisServer;
@@ -106,7 +106,7 @@ async fn a_run_that_ends_while_the_server_stands_still_is_done_and_its_door_is_c
     };
     server.stop_signal();
     let told = in_time("a success", run.succeed()).await;
-    assert!(matches!(told, Err(SucceedError::Unconfirmed { .. })), "{told:?}");
+    assert!(matches!(told, Err(ReleaseError::Unconfirmed { .. })), "{told:?}");
     let begin = in_time("a beginning", locks.once("other").expect("a name").begin()).await;
     assert!(begin.is_err(), "{begin:?}");
     server.cont_signal();

@@ -5,9 +5,10 @@ use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use leasehold::{
     Guard, Lease, LeaseState, LockRuntime, ReentrantLock, Released,
     error::{ReleaseError, StoreError, StoreErrorKind},
-    redis::{RedisConfig, RedisStore},
-    time::{Entropy, SystemClock, SystemEntropy},
+    redis::RedisConfig,
+    time::SystemClock,
 };
+use leasehold_core::{Entropy, RedisStore, SystemEntropy};
 use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, LockText, RedisServer, Rule};
 use tokio::runtime::Handle;
 

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    LockRuntime, ReentrantLock,
-    time::{Entropy, SystemEntropy},
-};
+use leasehold::{LockRuntime, ReentrantLock};
+use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 

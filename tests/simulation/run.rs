@@ -4,7 +4,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{LockName, LockRuntime, store::LockStore, time::Instant};
+use leasehold::{LockName, LockRuntime, time::Instant};
+use leasehold_core::LockStore;
 use leasehold_testkit::{
     Event, ManualClock, WrongStore,
     sim::{Dice, Fate, Layout, Trace, Weather, World},

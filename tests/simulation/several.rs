@@ -12,11 +12,10 @@ use std::{
 };
 
 use leasehold::{
-    AllGuard, FenceToken, Lease, LockName, LockRuntime, Owner,
-    error::AcquireError,
-    store::{Inspection, LockStore},
-    time::Clock,
+    AllGuard, FenceToken, Lease, LockName, LockRuntime, Owner, error::AcquireError,
+    store::Inspection, time::Clock,
 };
+use leasehold_core::LockStore;
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{
     ManualClock,

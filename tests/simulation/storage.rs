@@ -3,11 +3,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use leasehold::{
-    LockName, Stamp,
-    fencing::{Verdict, judge},
-    time::Instant,
-};
+use leasehold::{LockName, Stamp, time::Instant};
+use leasehold_fencing::{Verdict, judge};
 use leasehold_testkit::{Event, History, sim::Spy};
 
 /// The storages behind the locks: one counter per name, behind a gate that checks fences.

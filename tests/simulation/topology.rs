@@ -213,7 +213,10 @@ impl Plan {
     /// What the runtimes ask of replicas.
     pub(crate) fn replication(&self) -> Replication {
         let (replicas, timeout) = (self.asks, self.acks_within);
-        if replicas > 0 { Replication::Wait { replicas, timeout } } else { Replication::None }
+        if replicas == 0 {
+            return Replication::NONE;
+        }
+        Replication::wait(replicas, timeout).expect("in range")
     }
 
     /// What they add to a recovery.

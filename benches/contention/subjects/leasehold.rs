@@ -25,7 +25,7 @@ pub(crate) async fn connect(
     let keeps = options.peer.ends_with("-kept");
     let task = |name| {
         let lock = locks.lock(name)?;
-        let lock = if keeps { lock.keep_idle(KEPT)? } else { lock };
+        let lock = if keeps { lock.keep_idle(KEPT) } else { lock };
         Ok(Task(lock, returning))
     };
     let tasks = options.names().map(task).collect::<Result<_, Failure>>()?;

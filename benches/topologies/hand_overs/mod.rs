@@ -18,7 +18,7 @@ use crate::{
     Failure,
     lengths::Lengths,
     pairs::TOPOLOGIES,
-    replicas::ONE_REPLICA,
+    replicas::one_replica,
     site::{Site, Topology},
     table::{Column, Key, Table},
 };
@@ -87,8 +87,8 @@ impl Subject {
     /// What acquires of Leasehold wait for.
     fn replication(self) -> Replication {
         match self {
-            Self::Acknowledged => ONE_REPLICA,
-            Self::Leasehold | Self::Queue(_) => Replication::None,
+            Self::Acknowledged => one_replica(),
+            Self::Leasehold | Self::Queue(_) => Replication::NONE,
         }
     }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use leasehold_core::{
-    Acks, AcquisitionId, FenceToken,
+    AcquisitionId, FenceToken, Replication,
     store::{
         Acquire, AcquireAnswer, Ask, Heartbeats, Next, Release, ReleaseAnswer, RenewAnswer,
         Renewal, Renewals, Waiter,
@@ -12,7 +12,7 @@ use super::{
     actors::{Actors, beat, deadline},
     lock::Lock,
 };
-use crate::{Failure, replicas::ONE_REPLICA};
+use crate::{Failure, replicas::one_replica};
 
 /// A command for each of some locks, in the state that the steps before have left them in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +66,9 @@ impl Step {
         for locks in locks.chunks_mut(batch) {
             match (self, locks) {
                 (Self::Heartbeat(_), locks) => actors.heartbeat(locks).await?,
-                (Self::Renew(_), locks) => actors.renew(locks, Acks::NONE).await?,
+                (Self::Renew(_), locks) => actors.renew(locks, Replication::NONE).await?,
                 (Self::RenewAcknowledged(_), locks) => {
-                    actors.renew(locks, Acks::new(ONE_REPLICA)?).await?;
+                    actors.renew(locks, one_replica()).await?;
                 }
                 (step, [lock]) => step.send(actors, lock).await?,
                 (_, locks) => return Err(format!("{} locks at once", locks.len()).into()),
@@ -134,7 +134,7 @@ impl Actors {
             watermark: None,
             label: self.label.clone(),
             keeps: false,
-            acks: Acks::NONE,
+            acks: Replication::NONE,
             wait,
         };
         Ok(self.store.ask(command, deadline()).await?)
@@ -174,7 +174,7 @@ impl Actors {
         Ok(())
     }
 
-    async fn renew(&self, locks: &[Lock], acks: Acks) -> Result<(), Failure> {
+    async fn renew(&self, locks: &[Lock], acks: Replication) -> Result<(), Failure> {
         let renewal = |lock: &Lock| {
             let (id, fence) = lock.holder.ok_or("nobody has the lock")?;
             Ok(Renewal { name: lock.name.clone(), id, fence, ttl: self.ttl, acks })

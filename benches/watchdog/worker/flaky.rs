@@ -3,8 +3,11 @@ use std::sync::{Arc, Weak};
 use leasehold::{
     LockName, RuntimeId,
     error::{StoreError, StoreErrorKind},
-    store::{Command, Listener, LockStore, Reply, StoreFuture},
-    time::{Entropy, Instant, SystemEntropy},
+    time::Instant,
+};
+use leasehold_core::{
+    Entropy, LockStore, SystemEntropy,
+    store::{Command, Listener, Reply, StoreFuture},
 };
 
 /// A store some of whose calls fail, at random: half of them before they are sent, half after they

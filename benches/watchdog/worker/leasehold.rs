@@ -1,10 +1,7 @@
 use std::sync::Arc;
 
-use leasehold::{
-    Guard, LockRuntime,
-    redis::{RedisConfig, RedisStore},
-    time::{Entropy, SystemClock, SystemEntropy},
-};
+use leasehold::{Guard, LockRuntime, redis::RedisConfig, time::SystemClock};
+use leasehold_core::{Entropy, RedisStore, SystemEntropy};
 use tokio::{
     runtime::{Handle, Runtime},
     task::JoinSet,

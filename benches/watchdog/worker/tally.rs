@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::metric::names;
+use leasehold_core::metric::names;
 use metrics::{
     Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,

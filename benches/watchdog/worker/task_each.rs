@@ -8,10 +8,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{
-    RuntimeId,
-    time::{Entropy, SystemEntropy},
-};
+use leasehold::RuntimeId;
+use leasehold_core::{Entropy, SystemEntropy};
 use redis::{AsyncConnectionConfig, Client, RedisError, aio::MultiplexedConnection};
 use tokio::{
     runtime::Runtime,

@@ -108,7 +108,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Address(_)
             | ConnectError::Namespace(_)
             | ConnectError::Setting(_)
-            | ConnectError::Timing(_) => Cause::Usage,
+            | ConnectError::Options(_) => Cause::Usage,
             _ => Cause::Config,
         };
         Self::new(cause, error)

@@ -47,7 +47,7 @@ pub use redis::{
 };
 pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
 pub use types::{
-    Acks, AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash,
-    LockName, NameError, NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel,
-    SettingError, Stamp, StampError, Terms, Ttl, is_printable, printable,
+    AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash, LockName,
+    NameError, NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError,
+    Stamp, StampError, Terms, Ttl, is_printable, printable,
 };

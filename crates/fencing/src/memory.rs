@@ -52,7 +52,7 @@ pub struct MemoryGate {
 }
 
 impl MemoryGate {
-    /// A gate that has seen nothing yet.
+    /// Makes a gate that has seen nothing yet.
     pub fn new() -> Self {
         Self { watermarks: RwLock::default(), refusals: Refusals::new("memory") }
     }
@@ -78,7 +78,7 @@ impl MemoryGate {
         Ok(write())
     }
 
-    /// How many resources the gate knows.
+    /// Counts the resources that the gate knows.
     pub fn known_resources(&self) -> usize {
         self.watermarks.read().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -1,4 +1,4 @@
-use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, StoreError, StoreErrorKind,
@@ -9,7 +9,7 @@ use leasehold_core::{
 use crate::{
     engine::{Cleanup, DeliveryEnd, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
-    lease::{Lease, tells_of_lease},
+    lease::Lease,
     owner::SharedLease,
     timing::closed_for,
 };
@@ -30,7 +30,7 @@ pub enum Released {
     StillHeld(NonZeroU32),
 }
 
-/// One hold of a lease.
+/// One hold of a lease; it dereferences to the [`Lease`], which tells of its name, fence and loss.
 ///
 /// Releasing the last guard of a lease ends it. Dropping it does too: in memory at once, and on the
 /// server as soon as a task of the runtime gets to it, unless another task of this process goes on
@@ -82,8 +82,6 @@ pub struct Guard {
     pub(crate) lease: Lease,
 }
 
-tells_of_lease!(Guard, lease);
-
 impl Guard {
     /// A guard for a hold that was counted already.
     pub(crate) fn new(engine: Arc<Engine>, held: Arc<SharedLease>) -> Self {
@@ -91,7 +89,7 @@ impl Guard {
         Self { engine, held: Some(held), lease }
     }
 
-    /// A view of the lease for others to watch.
+    /// Returns a view of the lease for others to watch.
     pub fn lease(&self) -> Lease {
         self.lease.clone()
     }
@@ -171,6 +169,14 @@ impl Guard {
             LeaseState::Held { .. } | LeaseState::Released => LossReason::Gone,
         };
         ReenterError::Lost(LeaseLost::new(&self.lease.0, reason))
+    }
+}
+
+impl Deref for Guard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.lease
     }
 }
 

@@ -1,8 +1,21 @@
-use std::sync::Arc;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
-use leasehold_watchdog::HeldLease;
+use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LeaseState};
+use leasehold_watchdog::{HeldLease, Lost};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::LeaseLost;
 
 /// A view of a lease: it can be watched and shown to others, but neither prolongs nor ends it.
+///
+/// A [`Guard`](crate::Guard) and a [`OnceGuard`](crate::OnceGuard) dereference to the lease that they
+/// hold.
 ///
 /// # Examples
 ///
@@ -23,61 +36,82 @@ use leasehold_watchdog::HeldLease;
 #[derive(Debug, Clone)]
 pub struct Lease(pub(crate) Arc<HeldLease>);
 
-/// What a lease, a guard and a run tell of the lease: each passes it on from what it has inside.
-macro_rules! tells_of_lease {
-    ($name:ident, $inner:tt $(, $($more:tt)*)?) => {
-        impl $name {
-            /// The lock.
-            pub fn name(&self) -> &leasehold_core::LockName {
-                self.$inner.name()
-            }
+impl Lease {
+    /// Returns the name of the lock.
+    pub fn name(&self) -> &LockName {
+        self.0.name()
+    }
 
-            /// The id of the lease, never used for another.
-            pub fn id(&self) -> leasehold_core::AcquisitionId {
-                self.$inner.id()
-            }
+    /// Returns the id of the lease, which is never used for another.
+    pub fn id(&self) -> AcquisitionId {
+        self.0.id()
+    }
 
-            /// The fence token: hand it to the storage with every write.
-            pub fn fence(&self) -> leasehold_core::FenceToken {
-                self.$inner.fence()
-            }
+    /// Returns the fence token: hand it to the storage with every write.
+    pub fn fence(&self) -> FenceToken {
+        self.0.fence()
+    }
 
-            /// What a storage's gate asks for: the fence, and the id of the lease.
-            pub fn stamp(&self) -> leasehold_core::Stamp {
-                leasehold_core::Stamp::new(self.fence(), self.id())
-            }
+    /// Returns what a storage's gate asks for: the fence, and the id of the lease.
+    pub fn stamp(&self) -> Stamp {
+        Stamp::new(self.fence(), self.id())
+    }
 
-            /// Whether the lease is held; looks at the clock first.
-            pub fn is_held(&self) -> bool {
-                self.$inner.is_held()
-            }
+    /// Returns whether the lease is held; looks at the clock first.
+    pub fn is_held(&self) -> bool {
+        self.0.is_held()
+    }
 
-            $($($more)*)?
-
-            /// For how long the lease may be believed without another renewal; zero when it is
-            /// over.
-            pub fn remaining(&self) -> std::time::Duration {
-                self.$inner.remaining()
-            }
-
-            /// A future, borrowing nothing, that resolves when the lease is over, and how it ended.
-            pub fn lost(&self) -> leasehold_watchdog::Lost {
-                self.$inner.lost()
-            }
-
-            /// A token that is cancelled when the lease is over.
-            pub fn cancellation(&self) -> tokio_util::sync::CancellationToken {
-                self.$inner.cancellation()
-            }
-        }
-    };
-}
-pub(crate) use tells_of_lease;
-
-tells_of_lease! {
-    Lease, 0,
-    /// What may be believed of the lease; looks at the clock first.
-    pub fn state(&self) -> leasehold_core::lease::LeaseState {
+    /// Returns what may be believed of the lease; looks at the clock first.
+    pub fn state(&self) -> LeaseState {
         self.0.state()
     }
+
+    /// Returns for how long the lease may be believed without another renewal; zero when it is over.
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    /// Returns a future that borrows nothing, and resolves to how the lease ended when it is over.
+    pub fn lost(&self) -> Lost {
+        self.0.lost()
+    }
+
+    /// Returns a token that is cancelled when the lease is over.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.0.cancellation()
+    }
+}
+
+impl Lease {
+    /// How the lease was lost, if it was.
+    pub(crate) fn loss(&self) -> Option<LeaseLost> {
+        match self.state() {
+            LeaseState::Lost(reason) => Some(LeaseLost::new(&self.0, reason)),
+            LeaseState::Held { .. } | LeaseState::Released => None,
+        }
+    }
+
+    /// Waits until the lease is over, which is a loss to those who still need it.
+    pub(crate) async fn until_lost(&self) -> LeaseLost {
+        LeaseLost::at_end(&self.0, self.lost().await)
+    }
+}
+
+/// Polls a body until it has ended with a value, or leases are lost under it.
+pub(crate) async fn run_while_held<T, E>(
+    until_lost: impl Future<Output = LeaseLost>,
+    loss: impl Fn() -> Option<LeaseLost>,
+    body: impl Future<Output = Result<T, E>>,
+) -> Result<Result<T, E>, LeaseLost> {
+    let (mut until_lost, mut body) = (pin!(until_lost), pin!(body));
+    poll_fn(|cx| match until_lost.as_mut().poll(cx) {
+        Poll::Ready(loss) => Poll::Ready(Err(loss)),
+        Poll::Pending => body.as_mut().poll(cx).map(|ended| match loss() {
+            // The last poll may have taken longer than the leases were believed.
+            Some(loss) if ended.is_ok() => Err(loss),
+            _ => Ok(ended),
+        }),
+    })
+    .await
 }

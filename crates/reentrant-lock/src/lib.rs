@@ -28,11 +28,11 @@ mod self_wait;
 mod timing;
 mod wait;
 
-pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks, AllLost};
+pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks};
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
     AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,
-    RunOnceError, SelfWait, SucceedError, Unavailable, WaitTimeout, WithError,
+    SelfWait, Unavailable, WaitTimeout, WithError,
 };
 pub use graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};
 pub use guard::{Guard, Released};
@@ -41,4 +41,4 @@ pub use listing::{ListError, ListedLock, LockList};
 pub use lock::{Acquire, ReentrantLock};
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
-pub use timing::{Timing, TimingError};
+pub use timing::Timing;

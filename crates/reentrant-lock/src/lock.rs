@@ -1,22 +1,20 @@
 use std::{
-    future::{Future, IntoFuture, poll_fn},
-    pin::{Pin, pin},
+    future::{Future, IntoFuture},
+    pin::Pin,
     sync::Arc,
-    task::Poll,
     time::Duration,
 };
 
 use leasehold_core::{
-    Acks, Class, Instant, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
-    lease::{LeaseEnd, LeaseState, LossReason},
+    Class, Instant, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
     metric::ClassMetrics,
 };
 
 use crate::{
     engine::Engine,
-    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
+    error::{AcquireError, OptionsError, ReleaseError, WithError},
     guard::Guard,
-    lease::Lease,
+    lease::{Lease, run_while_held},
     owner::Owner,
     timing::Timing,
     wait::{AcquireCall, LeaseRequest, WaitLimit},
@@ -34,7 +32,7 @@ use crate::{
 /// use leasehold::LockRuntime;
 ///
 /// let locks = LockRuntime::embedded()?;
-/// let lock = locks.lock("orders/42")?.class("orders")?; // the class is a label of metrics
+/// let lock = locks.lock("orders/42")?.class("orders"); // the class is a label of metrics
 ///
 /// let guard = lock.acquire().await?; // waits
 /// assert!(lock.try_acquire().await?.is_none()); // does not wait
@@ -52,6 +50,8 @@ pub struct ReentrantLock {
     pub(crate) name: LockName,
     pub(crate) metrics: Arc<ClassMetrics>,
     keep_idle: Duration,
+    /// Why the class cannot be one: acquires fail with it.
+    bad_class: Option<Box<NameError>>,
 }
 
 impl ReentrantLock {
@@ -60,7 +60,7 @@ impl ReentrantLock {
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         let metrics = engine.metrics_of(&Class::default());
         let keep_idle = engine.timing.keep_idle;
-        Self { engine, name, metrics, keep_idle }
+        Self { engine, name, metrics, keep_idle, bad_class: None }
     }
 
     /// The lock of another name, with the same settings.
@@ -73,17 +73,17 @@ impl ReentrantLock {
         Self { keep_idle: Duration::ZERO, ..self }
     }
 
-    /// The same lock, counted under a class in metrics.
-    ///
-    /// # Errors
-    ///
-    /// [`NameError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        let metrics = self.engine.metrics_of(&Class::new(class)?);
-        Ok(Self { metrics, ..self })
+    /// Counts the lock under a class in metrics: 1 to 64 ASCII letters, digits, `-`, `_` and
+    /// `.`. Default: `default`.
+    #[must_use]
+    pub fn class(self, class: impl AsRef<str>) -> Self {
+        match Class::new(class) {
+            Ok(class) => Self { metrics: self.engine.metrics_of(&class), bad_class: None, ..self },
+            Err(error) => Self { bad_class: Some(Box::new(error)), ..self },
+        }
     }
 
-    /// The same lock, which stays idle with this process for at most `time` after its last lease,
+    /// Lets the lock stay idle with this process for at most `time` after its last lease,
     /// while nobody else wants it. Zero for not at all. Default: the runtime's.
     ///
     /// The next acquire of this process then takes the lock without a command to the server, with
@@ -93,20 +93,17 @@ impl ReentrantLock {
     /// a second, or less a quarter of the claim window if that is shorter; a lock that was acquired
     /// with a shorter ttl stays for less. The guide *kept turns* says when it helps, and when it
     /// harms.
-    ///
-    /// # Errors
-    ///
-    /// [`OptionsError::KeepIdle`] when the time is longer than the runtime's ttl allows.
-    pub fn keep_idle(self, time: Duration) -> Result<Self, OptionsError> {
-        Ok(Self { keep_idle: self.engine.timing.checked_idle(time)?, ..self })
+    #[must_use]
+    pub fn keep_idle(self, time: Duration) -> Self {
+        Self { keep_idle: time, ..self }
     }
 
-    /// The lock's name.
+    /// Returns the lock's name.
     pub fn name(&self) -> &LockName {
         &self.name
     }
 
-    /// An acquire that waits, to be configured and awaited.
+    /// Makes an acquire that waits, to be configured and awaited.
     pub fn acquire(&self) -> Acquire {
         let Timing { wait, outage_patience, .. } = self.engine.timing;
         Acquire {
@@ -156,7 +153,8 @@ impl ReentrantLock {
 /// How to acquire a lock; await it to do so.
 ///
 /// Without further calls it waits for the runtime's default time (30 s), with the runtime's
-/// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner.
+/// default ttl (30 s), renewed for as long as the guard lives, for a fresh owner. What was set here
+/// and on the lock is checked when it is awaited.
 ///
 /// # Examples
 ///
@@ -214,12 +212,12 @@ impl Acquire {
         Self { outage_patience: patience, ..self }
     }
 
-    /// How long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    /// Sets how long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
     }
 
-    /// Which acknowledgements the grant and each renewal of the lease need. Default: the runtime's.
+    /// Sets which acknowledgements the grant and each renewal need. Default: the runtime's.
     ///
     /// If fewer acknowledge in time, what was granted is taken back. A try fails at once; otherwise
     /// the call asks again until its wait is over, and then fails as
@@ -232,7 +230,7 @@ impl Acquire {
         Self { replication: Some(replication), ..self }
     }
 
-    /// Whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
+    /// Sets whether the watchdog renews the lease; `false` makes it end after one ttl. Default: `true`.
     pub fn renew(self, renews: bool) -> Self {
         Self { renews, ..self }
     }
@@ -317,7 +315,9 @@ impl Acquire {
         F: Future<Output = Result<T, E>>,
     {
         let guard = self.await?;
-        let ended = run_while_held(&guard, body(guard.lease())).await.map_err(WithError::Lost)?;
+        let lease = &guard.lease;
+        let ended = run_while_held(lease.until_lost(), || lease.loss(), body(lease.clone())).await;
+        let ended = ended.map_err(WithError::Lost)?;
         // What was done under the lease is done, whatever the server says.
         let _: Result<_, ReleaseError> = guard.release().await;
         ended.map_err(WithError::Body)
@@ -328,7 +328,7 @@ impl Acquire {
         let Self {
             lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
         } = self;
-        let ReentrantLock { engine, name, metrics, keep_idle } = lock;
+        let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
         if owner.as_ref().is_some_and(|owner| !owner.belongs_to(engine.runtime_id())) {
             return Err(AcquireError::ForeignOwner { lock: name });
         }
@@ -362,22 +362,26 @@ impl Acquire {
     }
 
     fn checked_terms(&self) -> Result<Terms, OptionsError> {
-        let Timing { ttl, acks, .. } = self.lock.engine.timing;
-        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
-        let acks =
-            self.replication.map_or(Ok(acks), Acks::new).map_err(OptionsError::Replication)?;
-        let patience = self.outage_patience;
-        match self.patience {
-            WaitLimit::For(wait) if wait > OptionsError::MAX_WAIT => {
-                Err(OptionsError::Wait { wait })
-            }
-            _ if patience < OptionsError::MIN_OUTAGE_PATIENCE => {
-                Err(OptionsError::OutagePatience { patience })
-            }
-            _ if self.max_hold == Some(Duration::ZERO) => Err(OptionsError::MaxHold),
-            _ if self.min_hold > Some(OptionsError::MAX_CLOSED) => Err(OptionsError::MinHold),
-            _ => Ok(Terms { ttl, acks }),
+        if let Some(error) = &self.lock.bad_class {
+            return Err(OptionsError::Class((**error).clone()));
         }
+        let timing = &self.lock.engine.timing;
+        timing.check_idle(self.lock.keep_idle)?;
+        let Timing { ttl, acks, .. } = *timing;
+        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
+        let acks = self.replication.unwrap_or(acks);
+        let wait = match self.patience {
+            WaitLimit::For(wait) => wait,
+            WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
+        };
+        OptionsError::check_waits(wait, self.outage_patience)?;
+        if self.max_hold == Some(Duration::ZERO) {
+            return Err(OptionsError::MaxHold);
+        }
+        if self.min_hold > Some(OptionsError::MAX_CLOSED) {
+            return Err(OptionsError::MinHold);
+        }
+        Ok(Terms { ttl, acks })
     }
 }
 
@@ -410,24 +414,4 @@ impl IntoFuture for Acquire {
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
-}
-
-/// Polls a body only while its lease is held, or until it has ended with a value.
-pub(crate) async fn run_while_held<T, E>(
-    guard: &Guard,
-    body: impl Future<Output = Result<T, E>>,
-) -> Result<Result<T, E>, LeaseLost> {
-    let mut lost = pin!(guard.lost());
-    let mut body = pin!(body);
-    let ended = poll_fn(|cx| match lost.as_mut().poll(cx) {
-        Poll::Ready(LeaseEnd::Lost(reason)) => Poll::Ready(Err(reason)),
-        // Cannot be: the guard is here, so its hold still stands.
-        Poll::Ready(LeaseEnd::Released) => Poll::Ready(Err(LossReason::Gone)),
-        Poll::Pending => body.as_mut().poll(cx).map(|ended| match guard.lease.state() {
-            // The last poll may have taken longer than the lease was believed.
-            LeaseState::Lost(reason) if ended.is_ok() => Err(reason),
-            _ => Ok(ended),
-        }),
-    });
-    ended.await.map_err(|reason| LeaseLost::new(&guard.lease.0, reason))
 }

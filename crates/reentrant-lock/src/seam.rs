@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Acks, AcquisitionId, FenceToken, Instant, LockName, Origin};
+use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName, Origin, Replication};
 
 /// Decisions as plain functions; the real ones by default.
 ///
@@ -16,7 +16,7 @@ pub struct Rules {
     pub is_news: fn(first: FenceToken, begun: Option<FenceToken>) -> bool,
     /// Whether a grant that waited for no acknowledgement has to be confirmed, by those that its
     /// leases ask for.
-    pub needs_acks: fn(asked: Acks) -> bool,
+    pub needs_acks: fn(asked: Replication) -> bool,
     /// The id with which a runtime queues anew, by a fresh one and that of its turn.
     pub next_id: fn(fresh: AcquisitionId, old: AcquisitionId) -> AcquisitionId,
     /// Whether a task may take an offer, by the ticket of the task that it was made to and its own.
@@ -50,7 +50,7 @@ impl Default for Rules {
         Self {
             push_counts_from: |sent_at, _| sent_at,
             is_news: |first, begun| begun.is_none_or(|begun| first > begun),
-            needs_acks: Acks::are_asked,
+            needs_acks: Replication::are_asked,
             next_id: |fresh, _| fresh,
             may_take: |offered_to, own| offered_to == own,
             offer_ends: |offered_at, claim_window| offered_at + claim_window / 2,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Acks, Instant, Ttl};
+use leasehold_core::{Instant, Replication, SettingError, Ttl};
 
 use crate::error::OptionsError;
 
@@ -12,7 +12,7 @@ pub struct Timing {
     /// How long a lease lives without renewal. Default: 30 s.
     pub ttl: Ttl,
     /// Which acknowledgements grants and renewals need. Default: none.
-    pub acks: Acks,
+    pub acks: Replication,
     /// How long an acquire waits for a lock. Default: 30 s.
     pub wait: Duration,
     /// For how long a grant waits to be taken, and a place in the queue for a sign of life; at
@@ -42,32 +42,24 @@ impl Timing {
     ///
     /// # Errors
     ///
-    /// [`TimingError`] naming the time that is out of range.
-    pub fn validated(self) -> Result<Self, TimingError> {
-        let least = |what, value: Duration, least: Duration| {
-            if value < least {
-                return Err(TimingError::TooShort { what, value, least });
-            }
-            Ok(())
-        };
-        least("a claim window", self.claim_window, Duration::from_millis(50))?;
-        least("a command timeout", self.command_timeout, Duration::from_millis(10))?;
-        least("a blocked report", self.blocked_after, Duration::from_millis(100))?;
-        least("an outage patience", self.outage_patience, OptionsError::MIN_OUTAGE_PATIENCE)?;
-        if self.wait > OptionsError::MAX_WAIT {
-            return Err(TimingError::Options(OptionsError::Wait { wait: self.wait }));
-        }
-        self.checked_idle(self.keep_idle).map_err(TimingError::Options)?;
+    /// [`OptionsError`] naming the time that is out of range.
+    pub fn validated(self) -> Result<Self, OptionsError> {
+        let Self { claim_window, command_timeout, blocked_after, .. } = self;
+        SettingError::check("claim window", claim_window, Duration::from_millis(50)..)?;
+        SettingError::check("command timeout", command_timeout, Duration::from_millis(10)..)?;
+        SettingError::check("blocked report", blocked_after, Duration::from_millis(100)..)?;
+        OptionsError::check_waits(self.wait, self.outage_patience)?;
+        self.check_idle(self.keep_idle)?;
         Ok(self)
     }
 
     /// Checks a time for which locks are kept idle against its range.
-    pub(crate) fn checked_idle(&self, keep_idle: Duration) -> Result<Duration, OptionsError> {
+    pub(crate) fn check_idle(&self, keep_idle: Duration) -> Result<(), OptionsError> {
         let longest = self.longest_idle();
         if keep_idle > longest {
             return Err(OptionsError::KeepIdle { keep_idle, longest });
         }
-        Ok(keep_idle)
+        Ok(())
     }
 
     /// The longest time for which a lock can be kept idle: the ttl, less what a task needs that
@@ -106,7 +98,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             ttl: Ttl::default(),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
             wait: Duration::from_secs(30),
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),
@@ -149,8 +141,8 @@ mod tests {
     fn a_time_out_of_range_is_named_in_a_sentence() {
         let zero = Duration::ZERO;
         for (timing, words) in [
-            (Timing { claim_window: zero, ..Timing::default() }, "a claim window of 0ns is too"),
-            (Timing { blocked_after: zero, ..Timing::default() }, "a blocked report of 0ns is too"),
+            (Timing { claim_window: zero, ..Timing::default() }, "a claim window of 0ns is out"),
+            (Timing { blocked_after: zero, ..Timing::default() }, "a blocked report of 0ns is out"),
             (Timing { outage_patience: zero, ..Timing::default() }, "an outage patience of 0ns"),
             (Timing { keep_idle: Duration::from_secs(30), ..Timing::default() }, "an idle lock"),
         ] {
@@ -158,23 +150,4 @@ mod tests {
             assert!(text.starts_with(words), "{text}");
         }
     }
-}
-
-/// A time of [`Timing`] that is out of range.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TimingError {
-    /// A time is below its range.
-    #[error("{what} of {value:?} is too short; give it at least {least:?}")]
-    TooShort {
-        /// Which time, with its article.
-        what: &'static str,
-        /// The time that was given.
-        value: Duration,
-        /// The shortest that is possible.
-        least: Duration,
-    },
-    /// The default wait, or the time for which locks are kept idle, is above its range.
-    #[error(transparent)]
-    Options(OptionsError),
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use leasehold::{
     Stamp,
     error::StoreErrorKind,
-    fencing::{Admitted, GateError, Verdict, judge},
+    fencing::{Admitted, GateError},
 };
+use leasehold_fencing::{Verdict, judge};
 use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::{

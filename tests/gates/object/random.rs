@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use leasehold::{
-    Stamp,
-    fencing::{GateError, Verdict, judge},
-};
+use leasehold::{Stamp, fencing::GateError};
+use leasehold_fencing::{Verdict, judge};
 use object_store::memory::InMemory;
 use proptest::prelude::*;
 

@@ -48,6 +48,19 @@ fn store_kind<T: std::fmt::Debug>(outcome: Result<T, GateError>) -> StoreErrorKi
 }
 
 #[tokio::test]
+async fn a_gate_connects_to_an_address() {
+    let server = RedisServer::start();
+    let gate = RedisGate::connect(&*server.url()).await.unwrap();
+    assert_eq!(gate.set(KEY, "a", stamp(9, 1)).await, Ok(Admitted::First));
+
+    let nobody = RedisGate::connect("redis://127.0.0.1:1").await.unwrap_err();
+    assert_eq!(nobody.kind(), StoreErrorKind::Definite, "{nobody}");
+    let no_address = RedisGate::connect("redis:/127.0.0.1").await.unwrap_err();
+    assert_eq!(no_address.kind(), StoreErrorKind::Config, "{no_address}");
+    assert!(no_address.to_string().contains("cannot be used"), "{no_address}");
+}
+
+#[tokio::test]
 async fn a_fenced_set_takes_newer_fences_and_equal_ones_of_the_same_lease() {
     let server = RedisServer::start();
     let gate = gate_at(&server.url());

@@ -112,9 +112,10 @@ async fn bad_options_are_refused_before_anything_is_sent() {
         "{window:?}"
     );
     let ttl = submission(&locks).ttl(millis(99)).begin().await;
-    assert!(matches!(&ttl, Err(AcquireError::Options { option: OptionsError::Ttl(_), .. })));
+    assert!(matches!(&ttl, Err(AcquireError::Options { option: OptionsError::Setting(_), .. })));
     assert!(locks.once("").is_err());
-    assert!(submission(&locks).class("no class").is_err());
+    let class = submission(&locks).class("no class").begin().await;
+    assert!(matches!(&class, Err(AcquireError::Options { option: OptionsError::Class(_), .. })));
     assert_eq!(sent(), 0);
     let _ = locks.shutdown(secs(1)).await;
     let late = submission(&locks).begin().await;

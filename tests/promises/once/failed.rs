@@ -1,6 +1,6 @@
 use leasehold::{
     LossReason,
-    error::{LeaseLost, ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError},
 };
 use leasehold_testkit::{Fault, Rule};
 
@@ -52,7 +52,7 @@ on_every_store! {
         assert!(!run.is_held());
         let next = first(&other).await;
         let late = run.succeed().await;
-        let Err(error @ SucceedError::Lost(LeaseLost { reason, .. })) = late else { panic!("{late:?}") };
+        let Err(error @ ReleaseError::Lost(LeaseLost { reason, .. })) = late else { panic!("{late:?}") };
         assert!(is_taken_away(reason), "{reason}");
         assert!(error.to_string().contains("fence check"), "{error}");
         assert!(next.is_held(), "the next run is not touched");
@@ -105,7 +105,7 @@ async fn a_shutdown_opens_the_door_of_a_run_that_goes_on() {
     let _next = first(&other).await;
     let late = run.succeed().await;
     assert!(
-        matches!(late, Err(SucceedError::Lost(LeaseLost { reason: LossReason::Shutdown, .. }))),
+        matches!(late, Err(ReleaseError::Lost(LeaseLost { reason: LossReason::Shutdown, .. }))),
         "{late:?}"
     );
 }

@@ -2,7 +2,7 @@ use std::{future::pending, io};
 
 use leasehold::{
     Acquire, Lease, LockRuntime,
-    error::{AcquireError, RunOnceError},
+    error::{AcquireError, WithError},
     once::{OnceOutcome, Progress},
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
@@ -19,7 +19,7 @@ fn broken() -> io::Error {
 async fn endless_run(
     world: &World,
     locks: &LockRuntime,
-) -> JoinHandle<Result<OnceOutcome<()>, RunOnceError<io::Error>>> {
+) -> JoinHandle<Result<OnceOutcome<()>, WithError<io::Error>>> {
     let submission = submission(locks);
     let task = tokio::spawn(async move { submission.run(|_| pending::<io::Result<()>>()).await });
     world.until("it runs", async || world.holder(NAME).await.is_some()).await;
@@ -41,7 +41,7 @@ on_every_store! {
     async fn an_error_opens_the_door_and_is_passed_on(world: World) {
         let locks = world.runtime(1);
         let failed = submission(&locks).run(|_| async { Err::<(), _>(broken()) }).await;
-        let Err(RunOnceError::Body(error)) = failed else { panic!("{failed:?}") };
+        let Err(WithError::Body(error)) = failed else { panic!("{failed:?}") };
         assert_eq!(error.to_string(), "the card was refused");
         assert!(world.holder(NAME).await.is_none());
         let ran = submission(&locks).run(|_| async { Ok::<_, io::Error>(7) }).await.unwrap();
@@ -76,7 +76,7 @@ on_every_store! {
         locks.force_release(NAME).await.unwrap();
         world.until("it is stopped", async || task.is_finished()).await;
         let ended = task.await.unwrap();
-        assert!(matches!(ended, Err(RunOnceError::Lost(_))), "{ended:?}");
+        assert!(matches!(ended, Err(WithError::Lost(_))), "{ended:?}");
     }
 }
 
@@ -166,7 +166,7 @@ async fn without_a_beginning_nothing_runs() {
             async { Ok::<_, io::Error>(()) }
         })
         .await;
-    assert!(matches!(ended, Err(RunOnceError::Acquire(AcquireError::ShutDown { .. }))));
+    assert!(matches!(ended, Err(WithError::Acquire(AcquireError::ShutDown { .. }))));
     assert!(!called);
 }
 

@@ -1,5 +1,5 @@
 use leasehold::{
-    error::{AcquireError, StoreErrorKind, SucceedError},
+    error::{AcquireError, ReleaseError, StoreErrorKind},
     once::Progress,
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
@@ -36,8 +36,8 @@ async fn a_success_that_nobody_confirms_is_no_success() {
         world.pass(secs(2)).await;
         assert!(succeed.is_finished(), "it has one command timeout");
         let told = succeed.await.unwrap();
-        let Err(error @ SucceedError::Unconfirmed { .. }) = told else { panic!("{told:?}") };
-        for word in [NAME, "the work is done", "did not confirm", "refuse a second write"] {
+        let Err(error @ ReleaseError::Unconfirmed { .. }) = told else { panic!("{told:?}") };
+        for word in [NAME, "what was done is done", "not confirmed", "refuse a second write"] {
             assert!(error.to_string().contains(word), "{word}: {error}");
         }
         world.pass(secs(10)).await;
@@ -59,7 +59,7 @@ async fn a_success_that_is_confirmed_later_closes_the_lock() {
     world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).times(2));
     let succeed = tokio::spawn(run.succeed());
     world.pass(secs(2)).await;
-    assert!(matches!(succeed.await.unwrap(), Err(SucceedError::Unconfirmed { .. })));
+    assert!(matches!(succeed.await.unwrap(), Err(ReleaseError::Unconfirmed { .. })));
     world.pass(millis(2_500)).await;
     assert_eq!(duplicate(&other).await.progress, Progress::Done);
 }
@@ -79,7 +79,7 @@ async fn a_door_that_was_opened_before_the_success_was_confirmed_is_told() {
     gate.open();
     world.until("it is answered", async || succeed.is_finished()).await;
     let told = succeed.await.unwrap();
-    assert!(matches!(told, Err(SucceedError::Lost(_))), "{told:?}");
+    assert!(matches!(told, Err(ReleaseError::Lost(_))), "{told:?}");
 }
 
 /// Whether it may begin is not known: nothing is begun, and nothing is left of it.

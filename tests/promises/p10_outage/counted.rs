@@ -1,4 +1,4 @@
-use leasehold::metric::names;
+use leasehold_core::metric::names;
 use leasehold_testkit::{Fault, Rule};
 use metrics_util::debugging::DebuggingRecorder;
 

@@ -3,8 +3,9 @@ use std::time::Duration;
 use leasehold::{
     LeaseState, LockRuntime,
     error::AcquireError,
-    time::{Clock, Entropy, Instant},
+    time::{Clock, Instant},
 };
+use leasehold_core::Entropy;
 use leasehold_testkit::{
     CommandKind, Event, Fault, FaultyStore, Gate, History, ManualClock, Rule, SeededEntropy,
     faulty::{PushFault, PushRule},

@@ -2,9 +2,10 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold::{
     LockName, LockRuntime, LockRuntimeBuilder,
-    store::{Ask, FenceSettings, Inspection, LeaseRecord, LockStore, MemoryStore},
+    store::{FenceSettings, Inspection, LeaseRecord, MemoryStore},
     time::{Clock, Instant, SystemClock},
 };
+use leasehold_core::{LockStore, store::Ask};
 use leasehold_testkit::{
     CommandKind, Fault, FaultyStore, Gate, ManualClock, Patience, Rule, SeededEntropy, Wrong,
     WrongStore, contract::StoreUnderTest,

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, thread, time::Duration};
 
-use leasehold::time::Entropy;
+use leasehold_core::Entropy;
 use leasehold_testkit::{
     SeededEntropy,
     proxy::{Direction, Storm},

@@ -3,8 +3,9 @@ use std::{cell::Cell, rc::Rc, time::Duration};
 use leasehold::{
     Guard, ReentrantLock,
     error::AcquireError,
-    time::{Clock, Entropy, SystemClock},
+    time::{Clock, SystemClock},
 };
+use leasehold_core::Entropy;
 use leasehold_testkit::{Event, SeededEntropy, history::Worker};
 use tokio::time::{sleep, timeout};
 

@@ -12,8 +12,9 @@ use leasehold::{
     LockRuntime,
     error::{AcquireError, StoreError, StoreErrorKind},
     fencing::{FenceGate, GateError, RedisGate},
-    redis::{Credentials, CredentialsFuture, CredentialsProvider, RedisConfig, RedisPool},
+    redis::{Credentials, CredentialsProvider, RedisConfig, RedisPool},
 };
+use leasehold_core::CredentialsFuture;
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{names, refusal, use_lock};

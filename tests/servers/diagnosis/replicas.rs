@@ -49,7 +49,7 @@ async fn a_master_that_goes_on_without_its_replicas_is_told() {
 #[tokio::test]
 async fn acknowledgements_need_as_many_replicas() {
     let master = sound().arg("repl-diskless-sync-delay", "0").start();
-    let one = Replication::Wait { replicas: 1, timeout: Duration::from_secs(1) };
+    let one = Replication::wait(1, Duration::from_secs(1)).unwrap();
     let waiting = builder().replication(one);
     let locks = waiting.clone().connect(&master.url()).await.expect("a runtime");
     let diagnosis = locks.diagnose().await;

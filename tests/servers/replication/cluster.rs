@@ -4,7 +4,7 @@ use leasehold::redis::Replication;
 use leasehold_testkit::cluster::{RedisCluster, slot_of};
 use tokio::task::block_in_place;
 
-use super::{ONE_IN_TIME, asking, assert_unacknowledged, until_renewed};
+use super::{asking, assert_unacknowledged, one_in_time, until_renewed};
 
 fn slot(name: &str) -> u16 {
     slot_of(&format!("leasehold:{{{name}}}:lease"))
@@ -14,14 +14,14 @@ fn slot(name: &str) -> u16 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_of_every_shard_are_acknowledged_and_move_with_their_slot() {
     let cluster = RedisCluster::with_replicas();
-    let builder = asking(ONE_IN_TIME).ttl(Duration::from_secs(6));
+    let builder = asking(one_in_time()).ttl(Duration::from_secs(6));
     let locks = builder.connect(&*cluster.url()).await.expect("the Cluster has masters");
     let mut guards = Vec::new();
     for number in 0..12 {
         let lock = locks.lock(format!("orders/{number}")).expect("a name");
         guards.push(lock.acquire().await.expect("each master has a replica"));
     }
-    let two = Replication::Wait { replicas: 2, timeout: Duration::from_millis(200) };
+    let two = Replication::wait(2, Duration::from_millis(200)).unwrap();
     let lock = locks.lock("two").expect("a name");
     assert_unacknowledged(lock.acquire().replication(two).try_acquire().await);
 

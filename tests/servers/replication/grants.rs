@@ -1,22 +1,25 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, LockName, LockRuntime, RuntimeLabel, Ttl,
+    AcquisitionId, LockName, LockRuntime,
     error::{AcquireError, StoreErrorKind},
-    redis::{RedisConfig, RedisStore, Replication},
-    store::{Acks, Acquire, AcquireAnswer, Ask},
-    time::{Clock, Entropy, SystemClock, SystemEntropy},
+    redis::{RedisConfig, Replication},
+    time::{Clock, SystemClock},
+};
+use leasehold_core::{
+    Entropy, RedisStore, RuntimeLabel, SystemEntropy, Ttl,
+    store::{Acquire, AcquireAnswer, Ask},
 };
 use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};
 use tokio::runtime::Handle;
 
-use super::{ONE, ONE_IN_TIME, asking, assert_unacknowledged, connect, holds};
+use super::{asking, assert_unacknowledged, connect, holds, one, one_in_time};
 use crate::support::wait;
 
 #[tokio::test]
 async fn a_granted_lease_is_on_the_replica() {
     let pair = ReplicatedPair::start();
-    let locks = connect(&pair.master, ONE_IN_TIME).await;
+    let locks = connect(&pair.master, one_in_time()).await;
     let guard = locks.lock("a").unwrap().acquire().await.expect("one replica is there");
     // At once: a replica that has acknowledged needs no time.
     assert!(holds(&pair.replica, "a"));
@@ -26,19 +29,19 @@ async fn a_granted_lease_is_on_the_replica() {
 #[tokio::test]
 async fn a_try_without_a_replica_fails_and_is_taken_back() {
     let server = RedisServer::start();
-    let locks = connect(&server, ONE).await;
+    let locks = connect(&server, one()).await;
     assert_unacknowledged(locks.lock("a").unwrap().try_acquire().await);
     wait::until("it is taken back", || !holds(&server, "a")).await;
     // The control needs none.
     let lock = locks.lock("a").unwrap();
-    let guard = lock.acquire().replication(Replication::None).await;
+    let guard = lock.acquire().replication(Replication::NONE).await;
     guard.expect("the master has it").release().await.expect("it is held");
 }
 
 #[tokio::test]
 async fn a_wait_without_a_replica_ends_and_leaves_nothing() {
     let server = RedisServer::start();
-    let locks = connect(&server, ONE).await;
+    let locks = connect(&server, one()).await;
     let lock = locks.lock("a").unwrap();
     assert_unacknowledged(lock.acquire().wait(Duration::from_secs(2)).await);
     wait::until("it is taken back", || !holds(&server, "a")).await;
@@ -49,7 +52,7 @@ async fn a_wait_without_a_replica_ends_and_leaves_nothing() {
 #[tokio::test]
 async fn waits_of_two_processes_without_a_replica_do_not_look_like_contention() {
     let server = RedisServer::start();
-    let both = [connect(&server, ONE).await, connect(&server, ONE).await];
+    let both = [connect(&server, one()).await, connect(&server, one()).await];
     let wait = async |locks: &LockRuntime| {
         locks.lock("a").unwrap().acquire().wait(Duration::from_secs(3)).await
     };
@@ -64,7 +67,8 @@ async fn waits_of_two_processes_without_a_replica_do_not_look_like_contention() 
 #[tokio::test]
 async fn a_lock_that_is_held_is_taken_also_without_a_replica() {
     let server = RedisServer::start();
-    let (holder, waiter) = (connect(&server, Replication::None).await, connect(&server, ONE).await);
+    let (holder, waiter) =
+        (connect(&server, Replication::NONE).await, connect(&server, one()).await);
     assert_unacknowledged(waiter.lock("a").unwrap().try_acquire().await);
     let guard = holder.lock("a").unwrap().acquire().await.expect("it needs no replica");
     let asked = waiter.lock("a").unwrap().acquire().wait(Duration::from_secs(3)).await;
@@ -75,7 +79,7 @@ async fn a_lock_that_is_held_is_taken_also_without_a_replica() {
 #[tokio::test]
 async fn a_wait_goes_on_until_the_replica_does() {
     let pair = ReplicatedPair::start();
-    let locks = connect(&pair.master, ONE).await;
+    let locks = connect(&pair.master, one()).await;
     pair.replica.stop_signal();
     let lock = locks.lock("a").unwrap();
     assert_unacknowledged(lock.try_acquire().await);
@@ -95,8 +99,8 @@ async fn a_wait_goes_on_until_the_replica_does() {
 #[tokio::test]
 async fn who_waits_enters_when_the_replica_has_the_grant() {
     let pair = ReplicatedPair::start();
-    let holder = connect(&pair.master, ONE).await;
-    let waiter = asking(ONE).connect(pair.master.url()).await.unwrap();
+    let holder = connect(&pair.master, one()).await;
+    let waiter = asking(one()).connect(pair.master.url()).await.unwrap();
     let guard = holder.lock("a").unwrap().acquire().await.expect("one replica is there");
     let lock = waiter.lock("a").unwrap();
     let waiting = tokio::spawn(async move { lock.acquire().await });
@@ -139,15 +143,15 @@ async fn a_repeat_counts_only_when_the_replica_has_the_first_copy() {
     };
     let acquired = async |acks| store.ask(ask(acks), clock.now() + Duration::from_secs(10)).await;
     pair.replica.stop_signal();
-    let first = acquired(Acks::NONE).await;
+    let first = acquired(Replication::NONE).await;
     assert!(matches!(first, Ok(AcquireAnswer::Granted(_))), "{first:?}");
-    let error = acquired(Acks::new(ONE).unwrap()).await.expect_err("no replica has it");
+    let error = acquired(one()).await.expect_err("no replica has it");
     assert!(error.is_unacknowledged(), "{error}");
     assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
 
     pair.replica.cont_signal();
     let has_it = async || {
-        let again = acquired(Acks::new(ONE).unwrap()).await;
+        let again = acquired(one()).await;
         matches!(again, Ok(AcquireAnswer::Granted(_))).then_some(())
     };
     let found = Patience::of(wait::CEILING).until_async(has_it).await;
@@ -173,11 +177,11 @@ async fn control_a_wait_behind_a_read_says_nothing() {
 #[tokio::test]
 async fn a_call_that_needs_no_replica_is_told_that_it_stands_behind_one_that_does() {
     let server = RedisServer::start();
-    let locks = connect(&server, ONE).await;
+    let locks = connect(&server, one()).await;
     let lock = locks.lock("a").unwrap();
     let first = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
     wait::until("it waits for a replica", || holds(&server, "a")).await;
-    let second = lock.acquire().replication(Replication::None).wait(Duration::from_secs(2)).await;
+    let second = lock.acquire().replication(Replication::NONE).wait(Duration::from_secs(2)).await;
     match second.expect_err("it stands behind the first") {
         AcquireError::Unavailable(why) => {
             assert!(!why.error.is_unacknowledged(), "it has asked for nothing: {why}");

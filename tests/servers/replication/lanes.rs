@@ -5,23 +5,25 @@ use std::time::Duration;
 use leasehold::{error::AcquireError, redis::Replication};
 use leasehold_testkit::server::ReplicatedPair;
 
-use super::{ONE_IN_TIME, asking, connect, until_renewed, waits};
+use super::{asking, connect, one_in_time, until_renewed, waits};
 use crate::support::wait;
 
 /// Two replicas, of which one is there.
-const TWO: Replication = Replication::Wait { replicas: 2, timeout: Duration::from_millis(800) };
+fn two() -> Replication {
+    Replication::wait(2, Duration::from_millis(800)).unwrap()
+}
 
 /// The acquires would take longer one after another than the ttl is.
 #[tokio::test]
 async fn a_demand_that_cannot_be_met_costs_others_no_renewal() {
     let pair = ReplicatedPair::start();
-    let builder = asking(ONE_IN_TIME).ttl(Duration::from_secs(6));
+    let builder = asking(one_in_time()).ttl(Duration::from_secs(6));
     let locks = builder.connect(pair.master.url()).await.expect("the server answers");
     let guard = locks.lock("a").unwrap().acquire().await.expect("one replica is there");
     let hopeless = (0..8).map(|number| {
         let lock = locks.lock(format!("hopeless/{number}")).unwrap();
         let wait = Duration::from_secs(8);
-        tokio::spawn(async move { lock.acquire().replication(TWO).wait(wait).await })
+        tokio::spawn(async move { lock.acquire().replication(two()).wait(wait).await })
     });
     let hopeless: Vec<_> = hopeless.collect();
     for task in hopeless {
@@ -36,7 +38,7 @@ async fn a_demand_that_cannot_be_met_costs_others_no_renewal() {
 #[tokio::test]
 async fn a_full_server_renews_what_is_held() {
     let pair = ReplicatedPair::start();
-    let builder = asking(ONE_IN_TIME).ttl(Duration::from_secs(6));
+    let builder = asking(one_in_time()).ttl(Duration::from_secs(6));
     let locks = builder.connect(pair.master.url()).await.expect("the server answers");
     let guard = locks.lock("a").unwrap().acquire().await.expect("one replica is there");
     pair.master.command(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -51,7 +53,7 @@ async fn a_full_server_renews_what_is_held() {
 async fn acquires_of_one_moment_share_a_wait() {
     const TASKS: u64 = 300;
     let pair = ReplicatedPair::start();
-    let locks = connect(&pair.master, ONE_IN_TIME).await;
+    let locks = connect(&pair.master, one_in_time()).await;
     // A new replica acknowledges for the first time after up to a second. That is longer than the
     // pause between two heartbeats, which would find the grants, and have each one confirmed.
     let first = locks.lock("first").unwrap().acquire().await.expect("one replica is there");

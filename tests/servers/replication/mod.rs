@@ -16,11 +16,14 @@ use leasehold_testkit::RedisServer;
 use crate::support::{patient, wait};
 
 /// One replica, within half a second.
-const ONE: Replication = Replication::Wait { replicas: 1, timeout: Duration::from_millis(500) };
+fn one() -> Replication {
+    Replication::wait(1, Duration::from_millis(500)).unwrap()
+}
 
 /// One replica; a busy machine has time to answer.
-const ONE_IN_TIME: Replication =
-    Replication::Wait { replicas: 1, timeout: Duration::from_secs(10) };
+fn one_in_time() -> Replication {
+    Replication::wait(1, Duration::from_secs(10)).unwrap()
+}
 
 fn asking(replication: Replication) -> LockRuntimeBuilder {
     patient::builder().replication(replication)

@@ -9,7 +9,7 @@ use leasehold_testkit::{
     server::ReplicatedPair,
 };
 
-use super::{ONE, asking, assert_unacknowledged, holds};
+use super::{asking, assert_unacknowledged, holds, one};
 use crate::support::wait;
 
 /// The first copy runs, and its answer is lost; the second finds its lease.
@@ -17,7 +17,7 @@ use crate::support::wait;
 async fn a_repeated_acquire_is_acknowledged_by_itself() {
     let pair = ReplicatedPair::start();
     let proxy = FaultProxy::before(&pair.master);
-    let locks = asking(ONE).connect(proxy.url()).await.expect("the server answers");
+    let locks = asking(one()).connect(proxy.url()).await.expect("the server answers");
     let first = locks.lock("first").unwrap().acquire().await.expect("one replica is there");
     first.release().await.expect("it is held");
 
@@ -40,7 +40,7 @@ async fn a_repeated_acquire_is_acknowledged_by_itself() {
 #[tokio::test]
 async fn renewals_on_new_connections_are_acknowledged_by_themselves() {
     let pair = ReplicatedPair::start();
-    let builder = asking(ONE).ttl(Duration::from_secs(3));
+    let builder = asking(one()).ttl(Duration::from_secs(3));
     let locks = builder.connect(pair.master.url()).await.expect("the server answers");
     let guard = locks.lock("a").unwrap().acquire().await.expect("one replica is there");
     pair.replica.stop_signal();

@@ -3,18 +3,18 @@ use std::time::Duration;
 use leasehold::{LeaseEnd, LossReason, redis::Replication};
 use leasehold_testkit::server::ReplicatedPair;
 
-use super::{ONE, asking, connect, until_renewed, waits};
+use super::{asking, connect, one, until_renewed, waits};
 use crate::support::wait;
 
 /// A renewal that no replica has extends nothing: after a failover the lease would end earlier.
 #[tokio::test]
 async fn a_lease_ends_when_no_replica_has_its_renewals() {
     let pair = ReplicatedPair::start();
-    let locks = asking(ONE).ttl(Duration::from_secs(3)).connect(pair.master.url()).await.unwrap();
+    let locks = asking(one()).ttl(Duration::from_secs(3)).connect(pair.master.url()).await.unwrap();
     let lock = locks.lock("a").unwrap();
     let guard = lock.acquire().await.expect("one replica is there");
     // The control needs none, and goes on.
-    let none = Replication::None;
+    let none = Replication::NONE;
     let control = locks.lock("b").unwrap().acquire().ttl(Duration::from_secs(10)).replication(none);
     let control = control.await.expect("a free lock");
     pair.replica.stop_signal();
@@ -29,12 +29,12 @@ async fn a_lease_ends_when_no_replica_has_its_renewals() {
 #[tokio::test]
 async fn a_reentry_extends_what_the_replica_has() {
     let pair = ReplicatedPair::start();
-    let locks = connect(&pair.master, ONE).await;
+    let locks = connect(&pair.master, one()).await;
     let held = async |name: &str, replication| {
         let acquire = locks.lock(name).unwrap().acquire().replication(replication);
         acquire.await.expect("one replica is there")
     };
-    let (guard, control) = (held("a", ONE).await, held("b", Replication::None).await);
+    let (guard, control) = (held("a", one()).await, held("b", Replication::NONE).await);
     wait::a_moment().await;
     pair.replica.stop_signal();
     let (left, of_control) = (guard.remaining(), control.remaining());
@@ -54,7 +54,7 @@ async fn a_reentry_extends_what_the_replica_has() {
 async fn hand_overs_inside_a_turn_wait_for_no_replica() {
     const TASKS: u64 = 200;
     let pair = ReplicatedPair::start();
-    let locks = connect(&pair.master, super::ONE_IN_TIME).await;
+    let locks = connect(&pair.master, super::one_in_time()).await;
     let before = waits(&pair.master);
     let tasks = (0..TASKS).map(|_| {
         let lock = locks.lock("a").unwrap();

@@ -8,7 +8,7 @@ use leasehold::{
 };
 use leasehold_testkit::{RedisServer, server::ReplicatedPair};
 
-use super::ONE;
+use super::one;
 
 fn stamp(fence: u64) -> Stamp {
     let lease = "00000000-0000-0000-0000-000000000001:1".parse().expect("an id");
@@ -17,7 +17,7 @@ fn stamp(fence: u64) -> Stamp {
 
 fn gate(server: &RedisServer) -> RedisGate {
     let config = RedisConfig::new(server.url()).unwrap().command_timeout(Duration::from_secs(10));
-    RedisGate::new(RedisPool::new(&config).unwrap()).replication(ONE).expect("in range")
+    RedisGate::new(RedisPool::new(&config).unwrap()).replication(one())
 }
 
 fn assert_unacknowledged<T: std::fmt::Debug>(outcome: Result<T, GateError>) {

@@ -2,8 +2,9 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold::{
     AcquisitionId, FenceToken,
-    time::{Clock, Entropy, Instant, SystemClock, SystemEntropy},
+    time::{Clock, Instant, SystemClock},
 };
+use leasehold_core::{Entropy, SystemEntropy};
 use redis::{RedisError, Script, aio::MultiplexedConnection};
 
 /// Takes a free lock and the next number of a plain counter.

@@ -77,8 +77,10 @@ async fn lock(url: &str, ttl: Duration) -> AnyLock {
         return AnyLock::Naive(NaiveLock::new(raw::connect(url).await, &name, ttl));
     }
     let replication = match number("replicas") {
-        0 => Replication::None,
-        replicas => Replication::Wait { replicas, timeout: ttl.min(Duration::from_secs(10)) },
+        0 => Replication::NONE,
+        replicas => {
+            Replication::wait(replicas, ttl.min(Duration::from_secs(10))).expect("in range")
+        }
     };
     let builder = patient::builder().ttl(ttl).claim_window(ttl).replication(replication);
     let builder = builder.quorum(quorum(ttl));

@@ -12,11 +12,10 @@ use std::{
 
 use leasehold::{
     FenceToken, LockName, Stamp,
-    fencing::{Verdict, judge},
     time::{Clock, Instant},
 };
 use leasehold_core::{
-    Acks, AcquisitionId, RuntimeId, RuntimeLabel, StoreError, Ttl,
+    AcquisitionId, Replication, RuntimeId, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     quorum::QuorumStore,
     store::{
@@ -24,6 +23,7 @@ use leasehold_core::{
         RenewAnswer, Renewal, Renewals, Waiter, Withdraw,
     },
 };
+use leasehold_fencing::{Verdict, judge};
 use leasehold_testkit::{
     Event, History, ManualClock,
     sim::{Dice, Drift, SimNode},
@@ -262,7 +262,7 @@ impl Worker {
         let wait = number.map(|number| Heartbeat { number, claim_window: self.ttl });
         let sent_at = self.local.now();
         let deadline = sent_at + PATIENCE * 3;
-        let (name, keeps, acks) = (lock.name.clone(), false, Acks::NONE);
+        let (name, keeps, acks) = (lock.name.clone(), false, Replication::NONE);
         let answer: Result<AcquireAnswer, StoreError> = match wait {
             Some(heartbeat) if is_heartbeat => {
                 let batch = vec![Waiter { name, id, ttl, watermark, keeps, heartbeat }];
@@ -302,7 +302,7 @@ impl Worker {
                     holds += 1;
                     let count = std::num::NonZeroU32::new(holds).unwrap();
                     let update = HoldUpdate { count, number: change };
-                    let (name, acks) = (lock.name.clone(), Acks::NONE);
+                    let (name, acks) = (lock.name.clone(), Replication::NONE);
                     let ttl = Ttl::new(self.ttl).unwrap();
                     let hold = Hold { name, id, fence, update, ttl, acks };
                     let _ = self.store.ask(hold, deadline).await;
@@ -333,7 +333,7 @@ impl Worker {
         fence: FenceToken,
         deadline: Instant,
     ) -> Option<RenewAnswer> {
-        let (name, ttl, acks) = (lock.name.clone(), Ttl::new(self.ttl).unwrap(), Acks::NONE);
+        let (name, ttl, acks) = (lock.name.clone(), Ttl::new(self.ttl).unwrap(), Replication::NONE);
         let batch = vec![Renewal { name, id, fence, ttl, acks }];
         let answers = self.store.ask(Renewals { batch }, deadline).await;
         answers.ok()?.into_iter().next()?.ok()

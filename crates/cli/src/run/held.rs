@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::{
     AllGuard, LeaseEnd, LockName, LockRuntime, LossReason,
-    error::{LeaseLost, ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError},
     once::{Begun, Duplicate, OnceGuard, Progress},
     store::Inspection,
     time::{Clock, SystemClock},
@@ -92,9 +92,7 @@ impl Held {
         // A part of a ttl is spent on the way, and by the margin of the belief.
         let longest = LONGEST_CLAIM.min(ttl / 4 * 3);
         let mut young: Vec<_> = match self {
-            Self::Locks(guard) => {
-                guard.stamps().filter_map(|(name, _)| guard.get(name).cloned()).collect()
-            }
+            Self::Locks(guard) => guard.iter().cloned().collect(),
             Self::Once(guard) => vec![guard.lease()],
         };
         loop {
@@ -109,13 +107,10 @@ impl Held {
     /// Says which lease is near its end.
     pub(super) fn near_end(&self) -> String {
         let (name, fence) = match self {
-            Self::Locks(guard) => {
-                let leases = guard.stamps().filter_map(|(name, _)| guard.get(name));
-                match leases.min_by_key(|lease| lease.remaining()) {
-                    Some(lease) => (lease.name(), lease.fence()),
-                    None => return "the lease was about to be lost".into(),
-                }
-            }
+            Self::Locks(guard) => match guard.iter().min_by_key(|lease| lease.remaining()) {
+                Some(lease) => (lease.name(), lease.fence()),
+                None => return "the lease was about to be lost".into(),
+            },
             Self::Once(guard) => (guard.name(), guard.fence()),
         };
         format!(
@@ -150,7 +145,7 @@ impl Held {
         match self {
             Self::Locks(guard) => told(guard.release().await.map(drop)),
             Self::Once(guard) if succeeded => match guard.succeed().await {
-                Err(SucceedError::Lost(lost)) => Err(too_late(&lost)),
+                Err(ReleaseError::Lost(lost)) => Err(too_late(&lost)),
                 Err(error) => {
                     tell(error);
                     Ok(())

@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold::{
-    LockName, LockRuntime, Ttl,
+    LockName, LockRuntime,
     error::OptionsError,
     time::{Clock, SystemClock},
 };
@@ -37,12 +37,15 @@ use crate::{
     words::printable,
 };
 
+/// The ttl of a lock unless another is given; the help tells it, too.
+const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
 /// Runs a command under locks. Returns the exit code.
 pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Result<u8, Failure> {
     let names = names(&args)?;
     let around = Surrounding::of_environment();
     let (inherited, wanted) = split(&names, &around, args.owner_env);
-    let ttl = args.ttl.unwrap_or_else(|| Ttl::default().get());
+    let ttl = args.ttl.unwrap_or(DEFAULT_TTL);
     let grace = Grace::of(args.grace, args.grace_after, ttl).map_err(Failure::usage)?;
     let (builder, address) = server::settings(server, &service(&args))?;
     // A command may take half the ttl at most.

@@ -16,8 +16,9 @@ use std::{
 
 use leasehold::{
     Stamp,
-    fencing::{Verdict, judge},
-    time::{Clock, Entropy, SystemClock, SystemEntropy},
+    fencing::MemoryGate,
+    store::unstable::{Entropy, SystemEntropy},
+    time::{Clock, SystemClock},
 };
 use leasehold_testkit::{Patience, RedisServer};
 use nix::{
@@ -40,7 +41,7 @@ const SOCKET: &str = "LEASEHOLD_TEST_SOCKET";
 struct Storage {
     fenced: Counter,
     control: Counter,
-    watermark: Option<Stamp>,
+    gate: MemoryGate,
     /// The processes of the script, in the order in which they came.
     scripts: Vec<i32>,
 }
@@ -71,10 +72,7 @@ impl Storage {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [what, fence, lease, ref numbers @ ..] = words[..] else { panic!("{line}") };
         let stamp = Stamp::new(fence.parse().unwrap(), lease.parse().unwrap());
-        let is_admitted = matches!(judge(self.watermark, stamp), Verdict::Admit(_));
-        if is_admitted {
-            self.watermark = Some(stamp);
-        }
+        let is_admitted = self.gate.write("counter", stamp, || ()).is_ok();
         match (what, numbers) {
             ("read", [pid]) => {
                 self.scripts.push(pid.parse().unwrap());

@@ -12,7 +12,7 @@ use crate::{
         rules::Case,
     },
     store::FenceSettings,
-    types::{Acks, Replication, Ttl},
+    types::{Replication, Ttl},
 };
 
 /// One server, and what is expected of it.
@@ -29,12 +29,12 @@ impl Scene {
             claim_window: Duration::from_secs(3),
             command_timeout: Duration::from_secs(2),
             fencing: FenceSettings::default(),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
         };
         Self { told, deployment: Deployment::Server, expected }
     }
 
-    pub(super) fn asking(mut self, acks: Acks) -> Self {
+    pub(super) fn asking(mut self, acks: Replication) -> Self {
         self.expected.acks = acks;
         self
     }
@@ -45,13 +45,13 @@ impl Scene {
 }
 
 /// Acknowledgements of so many replicas.
-pub(super) fn replicas(replicas: u8) -> Acks {
-    Acks::new(Replication::Wait { replicas, timeout: Duration::from_millis(500) }).unwrap()
+pub(super) fn replicas(replicas: u8) -> Replication {
+    Replication::wait(replicas, Duration::from_millis(500)).unwrap()
 }
 
 /// Acknowledgements of the disks of the master and of so many replicas.
-pub(super) fn disks(replicas: u8) -> Acks {
-    Acks::new(Replication::WaitAof { replicas, timeout: Duration::from_millis(500) }).unwrap()
+pub(super) fn disks(replicas: u8) -> Replication {
+    Replication::wait_aof(replicas, Duration::from_millis(500)).unwrap()
 }
 
 /// The fields of `INFO`.

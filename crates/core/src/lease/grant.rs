@@ -4,7 +4,7 @@ use super::state::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,
-    types::{Acks, AcquisitionId, FenceToken, LockName, Terms, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, Replication, Terms, Ttl},
 };
 
 /// Proof that a store granted a lock to an acquisition, made of an answer or a push of the store.
@@ -17,7 +17,7 @@ pub struct Grant {
     first: FenceToken,
     /// How many tokens follow the first one.
     others: u16,
-    acks: Acks,
+    acks: Replication,
     ttl: Ttl,
     believed_until: Instant,
 }

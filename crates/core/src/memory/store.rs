@@ -17,7 +17,7 @@ use crate::{
         Command, FenceSettings, Heartbeats, Inspect, Listener, LockStore, Push, Renewal, Renewals,
         Reply, Scan, ScanPage, StoreError, StoreFuture, Waiter,
     },
-    types::{Acks, LockName, RuntimeId},
+    types::{LockName, Replication, RuntimeId},
 };
 
 /// Leases in the memory of this process, under the same rules as in Redis.
@@ -202,6 +202,6 @@ impl MemoryStore {
 }
 
 /// A memory has no replicas: what needs them does not run.
-fn without_replicas(asked: Acks) -> Result<(), StoreError> {
+fn without_replicas(asked: Replication) -> Result<(), StoreError> {
     if asked.are_asked() { Err(StoreError::unacknowledged(asked, "none")) } else { Ok(()) }
 }

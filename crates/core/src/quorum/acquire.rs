@@ -20,7 +20,7 @@ use crate::{
     backoff::backoff,
     clock::{Clock, Instant},
     store::{Acquire, AcquireAnswer, Granted, Heartbeats, Place, Push, StoreError, Waiter},
-    types::{Acks, AcquisitionId, LockName},
+    types::{AcquisitionId, LockName, Replication},
 };
 
 /// How often an acquisition that met others steps back and tries again.
@@ -80,7 +80,7 @@ pub(super) async fn heartbeat<N: QuorumNode>(
 ) -> Vec<Result<AcquireAnswer, StoreError>> {
     let beat = async |waiter: &Waiter| {
         let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
-        let (wait, acks) = (Some(heartbeat), Acks::NONE);
+        let (wait, acks) = (Some(heartbeat), Replication::NONE);
         let (name, label) = (name.clone(), label.clone());
         let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
         let answer = acquire(quorum, command, (heartbeat.window(ttl), true), deadline).await;

@@ -15,7 +15,7 @@ use crate::{
     store::{
         Acquire, AcquireAnswer, Next, Release, ReleaseAnswer, StoreError, Withdraw, WithdrawAnswer,
     },
-    types::{Acks, LockName},
+    types::{LockName, Replication},
 };
 
 pub(super) async fn release<N: QuorumNode>(
@@ -89,7 +89,7 @@ async fn acquire_next<N: QuorumNode>(
     ended: ReleaseAnswer,
     deadline: Instant,
 ) -> Result<ReleaseAnswer, StoreError> {
-    let (wait, acks) = (Some(heartbeat), Acks::NONE);
+    let (wait, acks) = (Some(heartbeat), Replication::NONE);
     let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
     match acquire(quorum, command, (heartbeat.window(ttl), false), deadline).await {
         Ok(AcquireAnswer::Granted(granted)) => Ok(ReleaseAnswer::NextGranted(granted)),

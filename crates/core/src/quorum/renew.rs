@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{RenewAnswer, Renewal, StoreError},
-    types::{Acks, AcquisitionId, FenceToken, LockName, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, Replication, Ttl},
 };
 
 /// Extends leases on a majority, one call for each node. A node that was not asked for a lease so
@@ -94,7 +94,7 @@ pub(super) async fn widen<N: QuorumNode>(
     ttl: Ttl,
     deadline: Instant,
 ) {
-    let renewal = Renewal { name: name.clone(), id, fence, ttl, acks: Acks::NONE };
+    let renewal = Renewal { name: name.clone(), id, fence, ttl, acks: Replication::NONE };
     drop(renew(quorum, slice::from_ref(&renewal), deadline).await);
 }
 

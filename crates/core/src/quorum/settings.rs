@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::failure::{no_replicas, not_served};
 use crate::{
     store::StoreError,
-    types::{Acks, SettingError, Ttl},
+    types::{Replication, SettingError, Ttl},
 };
 
 /// How the nodes of a quorum are used; the same in every process that shares its locks.
@@ -57,7 +57,7 @@ impl QuorumSettings {
     }
 
     /// Whether a lease may live for so long, with such acknowledgements.
-    pub(super) fn check(&self, ttl: Ttl, acks: Acks) -> Result<(), StoreError> {
+    pub(super) fn check(&self, ttl: Ttl, acks: Replication) -> Result<(), StoreError> {
         if acks.are_asked() {
             return Err(no_replicas());
         }

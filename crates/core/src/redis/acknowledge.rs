@@ -9,7 +9,7 @@ use redis::Value;
 use super::classify::classify;
 use crate::{
     store::{StoreError, StoreErrorKind},
-    types::Acks,
+    types::Replication,
 };
 
 /// The answer to a script, and what the wait behind it counted; `None` where there was none.
@@ -25,7 +25,7 @@ pub(super) struct Answered {
 ///
 /// [`StoreError`] of kind `Indeterminate` that [is unacknowledged](StoreError::is_unacknowledged)
 /// where it was too little, of kind `Config` where the server cannot wait.
-pub fn acknowledged(asked: Acks, counted: Option<&Value>) -> Result<(), StoreError> {
+pub fn acknowledged(asked: Replication, counted: Option<&Value>) -> Result<(), StoreError> {
     if !asked.are_asked() {
         return Ok(());
     }
@@ -66,16 +66,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::types::Replication;
 
     const TIMEOUT: Duration = Duration::from_millis(100);
 
-    fn in_memory(replicas: u8) -> Acks {
-        Acks::new(Replication::Wait { replicas, timeout: TIMEOUT }).unwrap()
+    fn in_memory(replicas: u8) -> Replication {
+        Replication::wait(replicas, TIMEOUT).unwrap()
     }
 
-    fn on_disk(replicas: u8) -> Acks {
-        Acks::new(Replication::WaitAof { replicas, timeout: TIMEOUT }).unwrap()
+    fn on_disk(replicas: u8) -> Replication {
+        Replication::wait_aof(replicas, TIMEOUT).unwrap()
     }
 
     fn both(disk: i64, replicas: i64) -> Value {
@@ -85,7 +84,7 @@ mod tests {
     #[test]
     fn enough_is_as_much_as_was_asked_for() {
         for (asked, counted) in [
-            (Acks::NONE, None),
+            (Replication::NONE, None),
             (in_memory(1), Some(Value::Int(1))),
             (in_memory(1), Some(Value::Int(3))),
             (on_disk(0), Some(both(1, 0))),

@@ -32,7 +32,7 @@ use crate::{
         StoreError,
         StoreErrorKind::{Config, Definite, Indeterminate},
     },
-    types::Acks,
+    types::Replication,
 };
 
 /// Commands for one connection: those that wait for it at the same moment travel as one call
@@ -336,7 +336,7 @@ impl<D: Dialect> Batcher<D> {
     ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
         let count = commands.clone().count();
         let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
-        let acks = commands.clone().next().map_or(Acks::NONE, D::acks);
+        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
         let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
         let Answered { answer, counted } = self.0.connection.exchange(call, deadline).await?;
         match D::answers(answer) {

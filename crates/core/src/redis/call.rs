@@ -1,7 +1,7 @@
 use redis::Cmd;
 
 use super::script::{Script, Text};
-use crate::types::Acks;
+use crate::types::Replication;
 
 /// Writes the keys and arguments of a call into a command.
 type WriteArgs<'a> = &'a (dyn Fn(&mut Cmd) + Send + Sync);
@@ -18,13 +18,13 @@ pub(super) struct ScriptCall<'a> {
     pub(super) proves: bool,
     /// What the call waits for behind its script. See
     /// [`Answered`](super::acknowledge::Answered).
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
 }
 
 impl<'a> ScriptCall<'a> {
     /// A call by digest.
     pub(super) fn new(script: &'a Script, keys: usize, write: WriteArgs<'a>) -> Self {
-        Self { script, keys, write, has_body: false, proves: false, acks: Acks::NONE }
+        Self { script, keys, write, has_body: false, proves: false, acks: Replication::NONE }
     }
 
     /// The same call with the whole text from the start.
@@ -38,7 +38,7 @@ impl<'a> ScriptCall<'a> {
     }
 
     /// The same call, which waits behind its script.
-    pub(super) fn waiting_for(self, acks: Acks) -> Self {
+    pub(super) fn waiting_for(self, acks: Replication) -> Self {
         Self { acks, ..self }
     }
 

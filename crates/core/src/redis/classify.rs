@@ -209,11 +209,11 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         (&["NOPROTO"], Config, "use a server or proxy that speaks RESP3, as Redis 6.2 does"),
         (&["WRONGPASS"], Config, LOG_IN),
         (&["AUTH <password> called", "no password is set"], Config, NO_PASSWORD),
-        (&["appendonly is disabled"], Config, "set appendonly yes, or ask for Replication::Wait"),
+        (&["appendonly is disabled"], Config, "set appendonly yes, or ask for Replication::wait"),
         (
             &["unknown command 'WAITAOF'", "unknown command `WAITAOF`"],
             Config,
-            "use Redis 7.2 or newer, or ask for Replication::Wait",
+            "use Redis 7.2 or newer, or ask for Replication::wait",
         ),
         (&["unknown command"], Config, "use Redis 6.2 or newer, with scripts enabled"),
         (&["CROSSSLOT"], Config, CROSS_SLOT),

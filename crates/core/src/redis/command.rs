@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     store::{Acquire, Hold, Next, Release, WITHDRAWAL_MARK, Waiter, Withdraw},
-    types::{Acks, AcquisitionId, LockName, RuntimeId, RuntimeLabel, Ttl},
+    types::{AcquisitionId, LockName, Replication, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// A command on one lock, as `lua/commands/usual.lua` takes it.
@@ -40,7 +40,7 @@ impl LockCommand {
             label: RuntimeLabel::new("nobody"),
             keeps: false,
             wait: None,
-            acks: Acks::NONE,
+            acks: Replication::NONE,
         })
     }
 
@@ -55,10 +55,10 @@ impl LockCommand {
     }
 
     /// Which acknowledgements a good answer needs.
-    pub(super) fn acks(&self) -> Acks {
+    pub(super) fn acks(&self) -> Replication {
         match self {
             Self::Acquire(Acquire { acks, .. }) | Self::Hold(Hold { acks, .. }) => *acks,
-            Self::Heartbeat(..) | Self::Release(_) | Self::Withdraw(_) => Acks::NONE,
+            Self::Heartbeat(..) | Self::Release(_) | Self::Withdraw(_) => Replication::NONE,
         }
     }
 
@@ -175,11 +175,11 @@ impl Dialect for Preamble {
         LockCommand::KEYS * count
     }
 
-    fn script(acks: Acks) -> &'static Script {
+    fn script(acks: Replication) -> &'static Script {
         if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS }
     }
 
-    fn acks(command: &LockCommand) -> Acks {
+    fn acks(command: &LockCommand) -> Replication {
         command.acks()
     }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     quorum::QuorumSettings,
     store::{FenceSettings, KeyScheme},
-    types::{Acks, Namespace, SettingError},
+    types::{Namespace, Replication, SettingError},
 };
 
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
@@ -31,7 +31,7 @@ pub struct RedisConfig {
     pub(super) command_timeout: Duration,
     pub(super) client_name: String,
     /// Which acknowledgements the check at connect tries to wait for.
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
     /// Set for a node of a Cluster.
     pub(super) node: Option<NodeSettings>,
     pub(super) quorum: QuorumSettings,
@@ -70,7 +70,7 @@ impl RedisConfig {
             connect_timeout: Duration::from_secs(2),
             command_timeout: Duration::from_secs(2),
             client_name: "leasehold".into(),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
             node: None,
             quorum: QuorumSettings::default(),
             #[cfg(feature = "tls")]
@@ -85,22 +85,26 @@ impl RedisConfig {
     }
 
     /// Like [`credentials`](Self::credentials), with a provider that others use too.
+    #[doc(hidden)]
     pub fn shared_credentials(self, provider: Arc<dyn CredentialsProvider>) -> Self {
         Self { credentials: Some(provider), ..self }
     }
 
     /// The prefix of all keys and channels. Default: `leasehold`.
+    #[doc(hidden)]
     pub fn namespace(self, namespace: Namespace) -> Self {
         Self { keys: KeyScheme::new(namespace), ..self }
     }
 
     /// How fence tokens are minted. Default: [`FenceSettings::default`].
+    #[doc(hidden)]
     pub fn fencing(self, fencing: FenceSettings) -> Self {
         Self { fencing, ..self }
     }
 
     /// How many multiplexed connections carry acquires and releases, 1 to 16. Default: 1, because
     /// commands of one moment share a call, and more connections make smaller calls.
+    #[doc(hidden)]
     pub fn connections(self, connections: usize) -> Self {
         Self { connections, ..self }
     }
@@ -132,12 +136,14 @@ impl RedisConfig {
 
     /// Lets the check at connect find out whether the server can wait for these acknowledgements.
     /// Default: none.
-    pub fn acks(self, acks: Acks) -> Self {
+    #[doc(hidden)]
+    pub fn acks(self, acks: Replication) -> Self {
         Self { acks, ..self }
     }
 
     /// How the nodes of a quorum are used; other addresses do not need it. Default:
     /// [`QuorumSettings::default`].
+    #[doc(hidden)]
     pub fn quorum(self, quorum: QuorumSettings) -> Self {
         Self { quorum, ..self }
     }
@@ -147,6 +153,7 @@ impl RedisConfig {
     /// # Errors
     ///
     /// [`SettingError`] for the first setting that is out of range.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<(), SettingError> {
         SettingError::check("number of connections", self.connections, 1..=16)?;
         SettingError::check("pool size", self.pool_size, 1..=256)?;

@@ -24,7 +24,7 @@ use crate::{
     clock::{Clock, Instant, within},
     mutex::Mutex,
     store::StoreError,
-    types::{Acks, LockName},
+    types::{LockName, Replication},
 };
 
 /// The connections of a store, and more of them for commands that wait for acknowledgements: their own
@@ -78,7 +78,7 @@ impl Connections {
         &self.plain
     }
 
-    pub(super) fn of(&self, acks: Acks) -> Arc<ConnectionSet> {
+    pub(super) fn of(&self, acks: Replication) -> Arc<ConnectionSet> {
         if !acks.are_asked() {
             return Arc::clone(&self.plain);
         }

@@ -3,7 +3,7 @@ use std::fmt;
 use redis::{Cmd, Value};
 
 use super::script::Script;
-use crate::types::{Acks, LockName};
+use crate::types::{LockName, Replication};
 
 /// How commands of one kind travel: which script takes them, and how they are written. A
 /// [`Batcher`](super::batcher::Batcher) sends many of them as one call.
@@ -21,10 +21,10 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
     fn keys(count: usize) -> usize;
 
     /// The script of a call whose commands need these acknowledgements.
-    fn script(acks: Acks) -> &'static Script;
+    fn script(acks: Replication) -> &'static Script;
 
     /// Which acknowledgements a good answer needs.
-    fn acks(command: &Self::Command) -> Acks;
+    fn acks(command: &Self::Command) -> Replication;
 
     /// Whether the command may be sent once more when its connection ends before the answer.
     fn repeats(command: &Self::Command) -> bool;

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant, SystemClock, within},
     store::{StoreError, StoreErrorKind},
-    types::{Acks, SettingError},
+    types::{Replication, SettingError},
 };
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
@@ -160,13 +160,14 @@ impl RedisPool {
     /// # Cancel safety
     ///
     /// Dropping the future does not take the call back: it may or may not have run.
+    #[doc(hidden)]
     pub async fn call(
         &self,
         script: &Script,
         keys: impl IntoIterator<Item = String>,
         args: impl IntoIterator<Item = Vec<u8>>,
     ) -> Result<Value, StoreError> {
-        self.call_acknowledged(script, keys, args, Acks::NONE, |_| false).await
+        self.call_acknowledged(script, keys, args, Replication::NONE, |_| false).await
     }
 
     /// Calls a script, as [`call`](Self::call) does, and waits in the same round trip until its
@@ -183,12 +184,13 @@ impl RedisPool {
     /// # Cancel safety
     ///
     /// As [`call`](Self::call).
+    #[doc(hidden)]
     pub async fn call_acknowledged(
         &self,
         script: &Script,
         keys: impl IntoIterator<Item = String>,
         args: impl IntoIterator<Item = Vec<u8>>,
-        asked: Acks,
+        asked: Replication,
         is_needed: impl FnOnce(&Value) -> bool,
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
@@ -211,7 +213,7 @@ impl RedisPool {
         script: &Script,
         keys: &[String],
         args: &[Vec<u8>],
-        acks: Acks,
+        acks: Replication,
     ) -> Result<Answered, StoreError> {
         let write = |command: &mut Cmd| {
             command.arg(keys).arg(args);

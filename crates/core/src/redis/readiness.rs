@@ -24,7 +24,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant, within},
     store::StoreError,
-    types::{Acks, LockName},
+    types::{LockName, Replication},
 };
 
 /// The check of a server before the first command of a store: it runs every kind of command once.
@@ -41,7 +41,7 @@ pub(super) struct Readiness {
     /// Whether the server takes calls that declare no keys; `None` where none are made.
     pub(super) gathers: Option<Arc<AtomicBool>>,
     /// What grants will wait for.
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
     /// How long the connection and the scripts of an attempt may take.
     pub(super) limit: Duration,
     pub(super) clock: Arc<dyn Clock>,

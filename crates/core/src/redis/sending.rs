@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 
 use super::{acknowledge::Answered, args::millis, call::ScriptCall};
-use crate::types::Acks;
+use crate::types::Replication;
 
 /// Sends a command in one pipeline with what it needs: `ASKING` before it where its slot is on the way
 /// to the node, and a wait for acknowledgements behind it, which leaves the answer time to arrive
@@ -14,7 +14,7 @@ pub(super) async fn send(
     connection: &mut MultiplexedConnection,
     command: Cmd,
     is_asking: bool,
-    acks: Acks,
+    acks: Replication,
     limit: Duration,
 ) -> Result<Answered, RedisError> {
     if !is_asking && !acks.are_asked() {
@@ -35,7 +35,7 @@ pub(super) async fn send(
     Ok(Answered { answer: refuse_error(last())?, counted })
 }
 
-fn wait(acks: Acks, limit: Duration) -> Cmd {
+fn wait(acks: Replication, limit: Duration) -> Cmd {
     let mut wait;
     if acks.on_disk() {
         wait = redis::cmd("WAITAOF");

@@ -31,7 +31,7 @@ use crate::{
         Inspection, KeyScheme, Listener, LockStore, RenewAnswer, Renewal, Renewals, Reply,
         StoreError, StoreErrorKind, StoreFuture,
     },
-    types::{Acks, LockName, RuntimeId},
+    types::{LockName, Replication, RuntimeId},
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
@@ -305,7 +305,7 @@ impl RedisStore {
     async fn renew_alike(
         &self,
         batch: &[Renewal],
-        acks: Acks,
+        acks: Replication,
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let write = |to: &mut Cmd| {

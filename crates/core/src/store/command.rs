@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     lease::HoldUpdate,
-    types::{Acks, AcquisitionId, FenceToken, LockName, RuntimeLabel, Ttl},
+    types::{AcquisitionId, FenceToken, LockName, Replication, RuntimeLabel, Ttl},
 };
 
 /// What a runtime asks of a store. It owns its words, so it can wait, travel with others, and be sent
@@ -147,7 +147,7 @@ pub struct Acquire {
     /// How to stand in the queue if the lock is taken; `None` tries and does not wait.
     pub wait: Option<Heartbeat>,
     /// Which acknowledgements a grant needs.
-    pub acks: Acks,
+    pub acks: Replication,
 }
 
 /// A heartbeat of a waiter: it keeps the place in the queue alive.
@@ -209,7 +209,7 @@ pub struct Hold {
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
     /// Which acknowledgements the extension needs.
-    pub acks: Acks,
+    pub acks: Replication,
 }
 
 /// Ends a lease, and grants the lock to the next waiter in the same step.
@@ -278,7 +278,7 @@ pub struct Renewal {
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
     /// Which acknowledgements the extension needs.
-    pub acks: Acks,
+    pub acks: Replication,
 }
 
 /// How long a store remembers a withdrawn acquisition.

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::types::{Acks, LockName, Ttl, is_printable, printable};
+use crate::types::{LockName, Replication, Ttl, is_printable, printable};
 
 /// What a failure of a store means for the command that failed.
 ///
@@ -105,8 +105,9 @@ impl StoreError {
 
     /// The server has run a command, and too few copies of it were acknowledged: `had` tells how
     /// many.
+    #[doc(hidden)]
     #[must_use]
-    pub fn unacknowledged(asked: Acks, had: impl fmt::Display) -> Self {
+    pub fn unacknowledged(asked: Replication, had: impl fmt::Display) -> Self {
         let what = format!("the write needs {asked} to acknowledge it in time, and {had} did");
         let remedy = "check the replicas and their lag, or ask for fewer of them";
         Self::new(StoreErrorKind::Indeterminate, what, remedy).as_answer().not_acknowledged()
@@ -140,6 +141,7 @@ impl StoreError {
     }
 
     /// The same error, naming the lock of the command.
+    #[doc(hidden)]
     #[must_use]
     pub fn for_lock(mut self, name: &LockName) -> Self {
         self.0.lock = Some(name.clone());
@@ -147,6 +149,7 @@ impl StoreError {
     }
 
     /// The same error, naming no lock: for an error around it that names the lock itself.
+    #[doc(hidden)]
     #[must_use]
     pub fn for_no_lock(mut self) -> Self {
         self.0.lock = None;
@@ -154,6 +157,7 @@ impl StoreError {
     }
 
     /// The same error, naming the fenced resource of the gate.
+    #[doc(hidden)]
     #[must_use]
     pub fn for_resource(mut self, resource: &str) -> Self {
         self.0.what = format!("the gate of {resource:?}: {}", self.0.what).into();
@@ -169,6 +173,7 @@ impl StoreError {
     }
 
     /// The same error, naming the server that it came from; without credentials.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {
         self.0.endpoint = Some(printable(&endpoint.into()).into_owned());
@@ -184,6 +189,7 @@ impl StoreError {
     ///
     /// A store marks every refusal. Errors without the mark, such as a timeout or a connection that
     /// could not be made, count as an outage.
+    #[doc(hidden)]
     #[must_use]
     pub fn as_answer(mut self) -> Self {
         self.0.is_answer = true;
@@ -191,6 +197,7 @@ impl StoreError {
     }
 
     /// Whether the error is an answer of the server.
+    #[doc(hidden)]
     pub fn is_answer(&self) -> bool {
         self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
     }
@@ -232,6 +239,7 @@ impl StoreError {
 
     /// A command was not answered in the time that a ttl leaves for it, because a round trip to the
     /// server takes longer.
+    #[doc(hidden)]
     #[must_use]
     pub fn ttl_too_short(ttl: Ttl, round_trip: Duration) -> Self {
         let (takes, least) = (tenths(round_trip), tenths(round_trip * ROUND_TRIPS));
@@ -264,6 +272,7 @@ impl StoreError {
 
     /// Whether the server works: it has answered this command, or any other since this one was
     /// sent.
+    #[doc(hidden)]
     pub fn is_sign_of_life(&self) -> bool {
         self.is_answer() || self.0.others_were_answered
     }

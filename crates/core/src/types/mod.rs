@@ -11,7 +11,7 @@ mod words;
 pub use name::{KnownHash, LockName, NameError, NameMap};
 pub use pattern::NamePattern;
 pub use printable::{is_printable, printable};
-pub use replication::{Acks, Replication, Terms};
+pub use replication::{Replication, Terms};
 pub(crate) use stamp::without_words;
 pub use stamp::{
     AcquisitionId, AcquisitionIdError, FenceToken, FenceTokenError, RuntimeId, Stamp, StampError,

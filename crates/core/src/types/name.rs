@@ -52,7 +52,7 @@ impl LockName {
         }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -70,7 +70,7 @@ impl NamePattern {
         Ok(Self { text: text.into(), parts })
     }
 
-    /// The pattern that only this name matches.
+    /// Makes the pattern that only this name matches.
     pub fn literal(name: &LockName) -> Self {
         let mut text = String::new();
         for next in name.as_str().chars() {
@@ -82,12 +82,12 @@ impl NamePattern {
         Self { text, parts: name.as_str().chars().map(Part::Is).collect() }
     }
 
-    /// The pattern as text.
+    /// Returns the pattern as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a name matches.
+    /// Returns whether a name matches.
     pub fn matches(&self, name: &LockName) -> bool {
         let name: Vec<char> = name.as_str().chars().collect();
         let (mut at, mut part) = (0, 0);

@@ -92,7 +92,7 @@ impl FenceToken {
     /// The greatest token, 2^53 − 1.
     pub const MAX: u64 = (1 << 53) - 1;
 
-    /// The token as a number.
+    /// Returns the token as a number.
     pub fn get(self) -> u64 {
         self.0.get()
     }
@@ -173,7 +173,7 @@ impl RuntimeId {
         Self(uuid)
     }
 
-    /// The UUID beneath.
+    /// Returns the UUID beneath.
     pub fn uuid(self) -> Uuid {
         self.0
     }
@@ -211,17 +211,20 @@ impl AcquisitionId {
     }
 
     /// The same id with its word; [`Secret`](crate::Secret) makes it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_word(self, word: NonZeroU64) -> Self {
         Self { word: Some(word), ..self }
     }
 
     /// The word by which the id proves itself, if it is known.
+    #[doc(hidden)]
     pub fn word(&self) -> Option<NonZeroU64> {
         self.word
     }
 
     /// The id as stores keep it, with its word: not for logs.
+    #[doc(hidden)]
     pub fn to_stored(&self) -> String {
         let mut text = String::new();
         self.write_stored(&mut text);
@@ -229,6 +232,7 @@ impl AcquisitionId {
     }
 
     /// Reads what [`to_stored`](Self::to_stored) writes, and nothing else.
+    #[doc(hidden)]
     pub fn of_stored(text: &str) -> Option<Self> {
         let (_, number) = text.split_once(':')?;
         let Some((_, word)) = number.split_once('-') else { return text.parse().ok() };
@@ -242,7 +246,7 @@ impl AcquisitionId {
         (self.runtime, self.number)
     }
 
-    /// The runtime that made this acquisition.
+    /// Returns the runtime that made this acquisition.
     pub fn runtime(&self) -> RuntimeId {
         self.runtime
     }
@@ -258,7 +262,7 @@ impl AcquisitionId {
         to.push_str(&word.as_simple().encode_lower(&mut digits)[..Self::WORD]);
     }
 
-    /// The number within the runtime.
+    /// Returns the number within the runtime.
     pub fn number(&self) -> u64 {
         self.number
     }

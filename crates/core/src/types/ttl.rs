@@ -66,6 +66,7 @@ impl SettingError {
     /// # Errors
     ///
     /// [`SettingError`] when the value is out of range.
+    #[doc(hidden)]
     pub fn check<T: PartialOrd + Debug>(
         setting: &'static str,
         value: T,
@@ -84,7 +85,7 @@ impl SettingError {
         Err(Self { setting, given: format!("{value:?}"), range })
     }
 
-    /// The name of the setting.
+    /// Returns the name of the setting.
     pub fn setting(&self) -> &'static str {
         self.setting
     }

@@ -199,23 +199,23 @@ problems! {
 }
 
 impl Problem {
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub fn status(self) -> StatusCode {
         self.parts().0
     }
 
-    /// The `type` of the answer's body: by it a client tells this problem from others with the
+    /// Returns the `type` of the answer's body: by it a client tells this problem from others with the
     /// same status.
     pub fn type_uri(self) -> &'static str {
         self.parts().1
     }
 
-    /// The `title` of the answer's body.
+    /// Returns the `title` of the answer's body.
     pub fn title(self) -> &'static str {
         self.parts().2
     }
 
-    /// Whether the same request may succeed later without any correction.
+    /// Returns whether the same request may succeed later without any correction.
     pub fn is_transient(self) -> bool {
         self.status() == StatusCode::SERVICE_UNAVAILABLE
     }

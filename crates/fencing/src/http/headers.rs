@@ -4,10 +4,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use leasehold_core::Stamp;
 
 /// The header with the fence of the sender's lease, a decimal number.
-pub const FENCE: HeaderName = HeaderName::from_static("leasehold-fence");
+pub(super) const FENCE: HeaderName = HeaderName::from_static("leasehold-fence");
 
 /// The header with the id of the sender's lease, `<runtime-uuid>:<number>`.
-pub const LEASE: HeaderName = HeaderName::from_static("leasehold-lease");
+pub(super) const LEASE: HeaderName = HeaderName::from_static("leasehold-lease");
 
 /// Puts a stamp on a request, and replaces an earlier one.
 ///

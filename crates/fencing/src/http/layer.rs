@@ -74,7 +74,7 @@ pub struct FenceLayer {
 }
 
 impl FenceLayer {
-    /// A layer with a gate, and a closure that names the resource to which a request writes.
+    /// Makes a layer of a gate, and a closure that names the resource to which a request writes.
     ///
     /// The closure returns `None` for a request that needs no fence; such a request passes. If it
     /// returns an error, the answer is 400.
@@ -102,14 +102,14 @@ impl FenceLayer {
         }
     }
 
-    /// How many requests may wait for one resource; the answer to further ones is 503. Requests
+    /// Sets how many requests may wait for one resource; the answer to further ones is 503. Requests
     /// with an older fence do not count against a request with a newer fence. Default: 256.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.max_waiting = requests;
         self
     }
 
-    /// How long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
+    /// Sets how long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
     ///
     /// This is the time for the earlier requests, for the gate, and for the service to be ready;
     /// not that of the closure which names the resource, nor of the service itself. After it the
@@ -151,7 +151,7 @@ impl FenceLayer {
         Ok(advanced)
     }
 
-    /// How many resources have a request that runs or waits at this moment.
+    /// Counts the resources that have a request which runs or waits at this moment.
     pub fn resources_in_use(&self) -> usize {
         self.lanes.len()
     }
@@ -256,8 +256,7 @@ impl fmt::Debug for FenceLayer {
 
 /// The future of the name of the resource that a request writes to; `None` if the request needs no
 /// fence.
-pub type NameFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
+type NameFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
 
 /// Why the resource of a request has no name: the answer is 400, with this reason.
 ///
@@ -270,7 +269,7 @@ impl Unnamed {
     /// The longest reason that is sent to the client.
     const MAX_CHARS: usize = 200;
 
-    /// A reason of your own; text after 200 characters is cut off.
+    /// Makes a reason of your own; text after 200 characters is cut off.
     pub fn because(reason: &str) -> Self {
         Self(reason.chars().take(Self::MAX_CHARS).collect())
     }

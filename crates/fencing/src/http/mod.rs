@@ -19,6 +19,6 @@ mod service;
 mod tests;
 
 pub use answer::Problem;
-pub use headers::{FENCE, HeaderError, LEASE, put_stamp, read_stamp};
-pub use layer::{FenceLayer, NameFuture, Unnamed};
-pub use service::{FenceFuture, FenceService, Fenced, FencedBody};
+pub use headers::{HeaderError, put_stamp, read_stamp};
+pub use layer::{FenceLayer, Unnamed};
+pub use service::{FenceService, Fenced, FencedBody};

@@ -16,8 +16,7 @@ use super::{answer::Answer, layer::FenceLayer};
 use crate::gate::Admitted;
 
 /// The future of the answer of a [`FenceService`].
-pub type FenceFuture<B, E> =
-    Pin<Box<dyn Future<Output = Result<Response<FencedBody<B>>, E>> + Send>>;
+type FenceFuture<B, E> = Pin<Box<dyn Future<Output = Result<Response<FencedBody<B>>, E>> + Send>>;
 
 /// A service behind a [`FenceLayer`].
 ///

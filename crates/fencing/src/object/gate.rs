@@ -54,7 +54,7 @@ impl ObjectGate {
     /// The longest path, in bytes: the limit of S3 and Google Cloud Storage.
     pub const MAX_PATH_BYTES: usize = 1024;
 
-    /// A gate on a store.
+    /// Makes a gate on a store.
     pub fn new(store: Arc<dyn ObjectStore>) -> Self {
         Self {
             store,
@@ -68,7 +68,7 @@ impl ObjectGate {
         }
     }
 
-    /// Whether the store's conditional writes compare versions instead of ETags. Default: `false`.
+    /// Sets whether the store's conditional writes compare versions instead of ETags. Default: `false`.
     ///
     /// Google Cloud Storage does: its ETags may stay the same when versions change. On other stores
     /// an unchanged ETag is an error.
@@ -77,7 +77,7 @@ impl ObjectGate {
         self
     }
 
-    /// Whether the caller lets the bytes of an object differ with every lease. Default: `false`.
+    /// Sets whether the caller lets the bytes of an object differ with every lease. Default: `false`.
     ///
     /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), which still
     /// fails if the ETag is unchanged, and pass [`check`](Self::check). They are not enough for
@@ -87,7 +87,7 @@ impl ObjectGate {
         self
     }
 
-    /// How many attempts a write has if others change the object meanwhile, 1 to 100. Default: 16.
+    /// Sets how many attempts a write has if others change the object meanwhile, 1 to 100. Default: 16.
     ///
     /// The pauses between the attempts are random, at most a second each.
     ///
@@ -99,7 +99,7 @@ impl ObjectGate {
         Ok(self)
     }
 
-    /// How many bytes an object may have for `advance` to write them again. Default: 16 MiB.
+    /// Sets how many bytes an object may have for `advance` to write them again. Default: 16 MiB.
     pub fn max_rewritten(mut self, bytes: u64) -> Self {
         self.max_rewritten = bytes;
         self
@@ -178,7 +178,7 @@ impl ObjectGate {
         self.pass(path, &Write::Advance, presented).await
     }
 
-    /// Whether an object is empty because `advance` made it before the first write.
+    /// Returns whether an object is empty because `advance` made it before the first write.
     ///
     /// Readers have to treat such an object as missing.
     pub fn is_placeholder(attributes: &Attributes) -> bool {

@@ -47,7 +47,7 @@ impl PostgresGate {
     /// How often a statement of the gate's own is tried when it conflicts with others.
     const ATTEMPTS: u32 = 8;
 
-    /// A gate whose watermarks are in the table of the default name.
+    /// Makes a gate whose watermarks are in the table of the default name.
     pub fn new(pool: PgPool) -> Self {
         let refusals = Arc::new(Refusals::new("postgres"));
         Self { pool, table: Arc::default(), refusals }

@@ -36,7 +36,7 @@ pub struct FencedRows {
 }
 
 impl FencedRows {
-    /// The rows of a table, `table` or `schema.table`, by a column that names one of them. The
+    /// Names the rows of a table, `table` or `schema.table`, by a column that names one of them. The
     /// columns `fence` and `lease` keep the stamp. Names are taken as written: case matters.
     ///
     /// The key column has to be unique: a `PRIMARY KEY` or a `UNIQUE` index of this one column.
@@ -59,7 +59,7 @@ impl FencedRows {
         })
     }
 
-    /// Other names for the columns that keep the stamp, both `NOT NULL`. Default: `fence` and
+    /// Gives other names to the columns that keep the stamp, both `NOT NULL`. Default: `fence` and
     /// `lease`.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl FencedRows {
         Ok(self)
     }
 
-    /// The migration that adds the two columns, if they are not there. It rewrites no row.
+    /// Returns the migration that adds the two columns, if they are not there. It rewrites no row.
     #[must_use]
     pub fn add_columns(&self) -> String {
         let Self { table, fence, lease, .. } = self;
@@ -80,7 +80,7 @@ impl FencedRows {
         )
     }
 
-    /// The statement that writes a row if it admits the stamp.
+    /// Returns the statement that writes a row if it admits the stamp.
     ///
     /// `$1` is the key, `$2` the fence as `BIGINT`, `$3` the lease as text; the assignments are
     /// yours and use `$4` and on. They are taken as they are, so nothing that a user typed belongs
@@ -103,7 +103,7 @@ impl FencedRows {
         )
     }
 
-    /// The statement that shuts the holder before out of a row, before the first read or write.
+    /// Returns the statement that shuts the holder before out of a row, before the first read or write.
     ///
     /// Its parameters are those of [`update`](Self::update), which it is without assignments.
     /// Within a transaction it counts from the commit on, and a rollback undoes it.
@@ -112,7 +112,7 @@ impl FencedRows {
         self.write("")
     }
 
-    /// What a statement of your own has to ask for: `$2` is the fence, `$3` the lease.
+    /// Returns what a statement of your own has to ask for: `$2` is the fence, `$3` the lease.
     ///
     /// The statement also has to set both columns.
     #[must_use]
@@ -121,7 +121,7 @@ impl FencedRows {
         format!("({fence} < $2 OR ({fence} = $2 AND {lease} = $3))")
     }
 
-    /// The statement that reads the fence and the lease of the row `$1`.
+    /// Returns the statement that reads the fence and the lease of the row `$1`.
     ///
     /// Send it after a write of no row, as a statement of its own. No row: it is missing. A fence
     /// above yours, or an equal one of another lease: yours is stale. Otherwise another condition

@@ -40,7 +40,7 @@ impl FenceTable {
     /// It returns the fence and the lease. Send it after a refusal, to say what stood in the way.
     pub const HIGHEST: &str = include_str!("sql/highest.sql");
 
-    /// A table by its name, `table` or `schema.table`, which is taken as written: case matters.
+    /// Names a table, `table` or `schema.table`, which is taken as written: case matters.
     ///
     /// # Errors
     ///
@@ -56,17 +56,17 @@ impl FenceTable {
         Self { create, admit, highest }
     }
 
-    /// [`CREATE`](Self::CREATE) for this table. Its schema must exist.
+    /// Returns [`CREATE`](Self::CREATE) for this table. Its schema must exist.
     pub fn create(&self) -> &str {
         &self.create
     }
 
-    /// [`ADMIT`](Self::ADMIT) for this table.
+    /// Returns [`ADMIT`](Self::ADMIT) for this table.
     pub fn admit(&self) -> &str {
         &self.admit
     }
 
-    /// [`HIGHEST`](Self::HIGHEST) for this table.
+    /// Returns [`HIGHEST`](Self::HIGHEST) for this table.
     pub fn highest(&self) -> &str {
         &self.highest
     }

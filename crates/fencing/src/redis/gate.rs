@@ -3,7 +3,10 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Acks, RedisPool, Replication, Script, SettingError, Stamp};
+use leasehold_core::{
+    AddressError, RedisAddress, RedisConfig, RedisPool, Replication, Script, SettingError, Stamp,
+    StoreError,
+};
 use redis::Value;
 
 use super::{
@@ -42,9 +45,9 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 ///
 /// ```no_run
 /// # async fn example(locks: leasehold::LockRuntime) -> Result<(), Box<dyn std::error::Error>> {
-/// use leasehold::{fencing::{FenceGate, RedisGate}, redis::{RedisConfig, RedisPool}};
+/// use leasehold::fencing::{FenceGate, RedisGate};
 ///
-/// let gate = RedisGate::new(RedisPool::new(&RedisConfig::new("redis://127.0.0.1:6379")?)?);
+/// let gate = RedisGate::connect("redis://127.0.0.1:6379").await?;
 /// let guard = locks.lock("orders/42")?.acquire().await?;
 /// gate.advance("orders:{42}", guard.stamp()).await?; // from here on, earlier holders are refused
 /// gate.set("orders:{42}", "paid", guard.stamp()).await?; // compares and writes in one step
@@ -56,19 +59,42 @@ static SET: LazyLock<Script> = LazyLock::new(|| {
 pub struct RedisGate {
     pool: RedisPool,
     watermark_ttl: Option<Duration>,
-    acks: Acks,
+    acks: Replication,
     refusals: Arc<Refusals>,
 }
 
 impl RedisGate {
-    /// A gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
+    /// Makes a gate on the servers of an address, with pooled connections of its own, and asks them
+    /// once whether they answer.
+    ///
+    /// The address is one that `LockRuntime::connect` takes, except that of a quorum. For
+    /// certificates, credentials or other settings, make a [`RedisPool`] and use [`new`](Self::new).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the address is not understood, or a right is missing;
+    /// otherwise when the server does not answer within 2 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub async fn connect<A>(address: A) -> Result<Self, StoreError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let pool = RedisPool::new(&RedisConfig::new(address)?)?;
+        pool.call(&Script::new("return 1"), None, None).await?;
+        Ok(Self::new(pool))
+    }
+
+    /// Makes a gate on pooled connections: a [`RedisPool`], or with the feature `deadpool` a
     /// `deadpool_redis::Pool` of the version that Leasehold re-exports.
     pub fn new(pool: impl Into<RedisPool>) -> Self {
         let refusals = Arc::new(Refusals::new("redis"));
-        Self { pool: pool.into(), watermark_ttl: None, acks: Acks::NONE, refusals }
+        Self { pool: pool.into(), watermark_ttl: None, acks: Replication::NONE, refusals }
     }
 
-    /// How long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
+    /// Sets how long a watermark lives after the last admission, 1 s to 3650 days. Default: forever.
     ///
     /// Two traps: once a watermark has expired, the gate accepts the next writer, however old its
     /// fence, so choose more than the longest pause of a writer. And a `volatile-*` policy of the
@@ -83,7 +109,7 @@ impl RedisGate {
         Ok(self)
     }
 
-    /// Which acknowledgements an admitted write needs before it is a success. Default: none, so
+    /// Sets which acknowledgements an admitted write needs before it is a success. Default: none, so
     /// that a failover may lose it.
     ///
     /// The wait travels in one round trip with the write. If fewer acknowledge in time, the write
@@ -91,12 +117,8 @@ impl RedisGate {
     /// [`is_unacknowledged`](leasehold_core::StoreError::is_unacknowledged): the master has it, and
     /// a failover may lose it. Repeat it with the same stamp until it is a success. A repeat runs a
     /// wrapped script again, so make what it does the same when it is done twice.
-    ///
-    /// # Errors
-    ///
-    /// [`SettingError`] when the replicas or the timeout are out of range.
-    pub fn replication(self, replication: Replication) -> Result<Self, SettingError> {
-        Ok(Self { acks: Acks::new(replication)?, ..self })
+    pub fn replication(self, replication: Replication) -> Self {
+        Self { acks: replication, ..self }
     }
 
     /// Writes a value if the stamp is admitted, in one step with the comparison.
@@ -206,7 +228,8 @@ impl FencedScript {
     ///
     /// A repeat with the same stamp runs the script again. A call that failed as `Indeterminate`
     /// may still run later, see [`RedisGate::set`]. An error *within* the answer of the script is a
-    /// part of the answer, as `redis::Value::ServerError`.
+    /// part of the answer, as `Value::ServerError`. `FromRedisValue` of `leasehold::redis::client`
+    /// reads an answer.
     ///
     /// # Errors
     ///

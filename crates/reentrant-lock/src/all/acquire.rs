@@ -1,7 +1,6 @@
 use std::{
-    future::{Future, IntoFuture, poll_fn},
-    pin::{Pin, pin},
-    task::Poll,
+    future::{Future, IntoFuture},
+    pin::Pin,
     time::Duration,
 };
 
@@ -9,7 +8,8 @@ use leasehold_core::Replication;
 
 use super::{guard::AllGuard, leases::AllLeases, locks::AllLocks, taking::Taking};
 use crate::{
-    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
+    error::{AcquireError, OptionsError, ReleaseError, WithError},
+    lease::run_while_held,
     lock::Acquire,
     owner::Owner,
     wait::WaitLimit,
@@ -66,19 +66,19 @@ impl AcquireAll {
         Self { how: self.how.wait_forever(), ..self }
     }
 
-    /// As [`Acquire::outage_patience`].
+    /// Limits the wait without an answer, as [`Acquire::outage_patience`] does.
     pub fn outage_patience(self, patience: Duration) -> Self {
         Self { how: self.how.outage_patience(patience), ..self }
     }
 
-    /// How long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    /// Sets how long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     ///
     /// All leases are renewed, from their grants on.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { how: self.how.ttl(ttl), ..self }
     }
 
-    /// As [`Acquire::replication`], for each lease.
+    /// Sets which acknowledgements each lease needs, as [`Acquire::replication`] does.
     pub fn replication(self, replication: Replication) -> Self {
         Self { how: self.how.replication(replication), ..self }
     }
@@ -143,7 +143,8 @@ impl AcquireAll {
         F: Future<Output = Result<T, E>>,
     {
         let guard = self.await?;
-        let ended = run_while_held(&guard.leases(), body(guard.leases())).await;
+        let leases = &guard.leases;
+        let ended = run_while_held(leases.lost(), || leases.loss(), body(leases.clone())).await;
         let ended = ended.map_err(WithError::Lost)?;
         // What was done under the leases is done, whatever the server says.
         let _: Result<_, ReleaseError> = guard.release().await;
@@ -181,21 +182,4 @@ impl IntoFuture for AcquireAll {
             Taking::new(locks, how, min_hold).run().await
         })
     }
-}
-
-/// Polls a body only while all leases are held, or until it has ended with a value.
-async fn run_while_held<T, E>(
-    leases: &AllLeases,
-    body: impl Future<Output = Result<T, E>>,
-) -> Result<Result<T, E>, LeaseLost> {
-    let (mut ended, mut body) = (leases.lost(), pin!(body));
-    poll_fn(|cx| match Pin::new(&mut ended).poll(cx) {
-        Poll::Ready(lost) => Poll::Ready(Err(lost)),
-        Poll::Pending => body.as_mut().poll(cx).map(|ended| match leases.loss() {
-            // The last poll may have taken longer than the leases were believed.
-            Some(loss) if ended.is_ok() => Err(loss),
-            _ => Ok(ended),
-        }),
-    })
-    .await
 }

@@ -1,21 +1,19 @@
-use std::{fmt, future::Future, time::Duration};
+use std::{fmt, future::Future, ops::Deref};
 
 use futures_util::future::join_all;
-use leasehold_core::{FenceToken, LockName, Stamp};
 
-use super::leases::{AllLeases, AllLost};
+use super::leases::AllLeases;
 use crate::{
     error::ReleaseError,
     guard::{Guard, Released},
-    lease::Lease,
 };
 
-/// One hold of each of several leases.
+/// One hold of each of several leases; it dereferences to [`AllLeases`], which gives them by name.
 ///
 /// Releasing it ends all of them, and so does dropping it, as for a [`Guard`].
 #[must_use = "a guard that is dropped releases the locks at once"]
 pub struct AllGuard {
-    leases: AllLeases,
+    pub(super) leases: AllLeases,
     guards: Vec<Guard>,
 }
 
@@ -24,49 +22,13 @@ impl AllGuard {
         Self { leases: AllLeases(guards.iter().map(Guard::lease).collect()), guards }
     }
 
-    /// A view of the leases for others to watch.
+    /// Returns a view of the leases for others to watch.
     pub fn leases(&self) -> AllLeases {
         self.leases.clone()
     }
 
-    /// The lease of a name; `None` if that is not one of the locks.
-    pub fn get(&self, name: impl AsRef<str>) -> Option<&Lease> {
-        self.leases.get(name)
-    }
-
-    /// Each lock with its stamp: hand it to the storage with every write that the lock guards.
-    pub fn stamps(&self) -> impl Iterator<Item = (&LockName, Stamp)> {
-        self.leases.stamps()
-    }
-
-    /// The stamp of a name; `None` if that is not one of the locks.
-    pub fn stamp(&self, name: impl AsRef<str>) -> Option<Stamp> {
-        self.leases.stamp(name)
-    }
-
-    /// The fence of a name; `None` if that is not one of the locks.
-    pub fn fence(&self, name: impl AsRef<str>) -> Option<FenceToken> {
-        self.leases.fence(name)
-    }
-
-    /// Whether all leases are held; looks at the clock first.
-    pub fn are_held(&self) -> bool {
-        self.leases.are_held()
-    }
-
-    /// For how long all leases may be believed without another renewal; zero when one is over.
-    pub fn remaining(&self) -> Duration {
-        self.leases.remaining()
-    }
-
-    /// A future, borrowing nothing, that resolves when the first of the leases is over, and says
-    /// which one, and why.
-    pub fn lost(&self) -> AllLost {
-        self.leases.lost()
-    }
-
-    /// The guards of the single locks, in the order of their names; each is released by itself from
-    /// now on.
+    /// Returns the guards of the single locks, in the order of their names; each is released by
+    /// itself from now on.
     pub fn into_guards(self) -> Vec<Guard> {
         self.guards
     }
@@ -100,6 +62,14 @@ impl AllGuard {
                 _ => ended.into_iter().collect(),
             }
         }
+    }
+}
+
+impl Deref for AllGuard {
+    type Target = AllLeases;
+
+    fn deref(&self) -> &AllLeases {
+        &self.leases
     }
 }
 

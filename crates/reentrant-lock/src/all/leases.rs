@@ -1,79 +1,91 @@
 use std::{
-    fmt,
     future::Future,
+    ops::Index,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use leasehold_core::{
-    FenceToken, LockName, Stamp,
-    lease::{LeaseEnd, LeaseState, LossReason},
-};
+use leasehold_core::{LockName, Stamp};
 use leasehold_watchdog::Lost;
 
 use crate::{error::LeaseLost, lease::Lease};
 
 /// A view of several leases that were taken together: it neither prolongs nor ends them.
+///
+/// Each is there by the name of its lock, which panics where [`get`](Self::get) returns `None`:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::LockRuntime;
+///
+/// let locks = LockRuntime::embedded()?;
+/// let both = locks.all(["accounts/3", "accounts/7"])?.acquire().await?;
+/// println!("write to account 7 with {}", both["accounts/7"].stamp());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct AllLeases(pub(super) Arc<[Lease]>);
 
 impl AllLeases {
-    /// The leases, in the order of their names.
+    /// Returns the leases, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.0.iter()
     }
 
-    /// The lease of a name; `None` if that is not one of the locks.
+    /// Returns the lease of a name; `None` if that is not one of the locks.
     pub fn get(&self, name: impl AsRef<str>) -> Option<&Lease> {
         let name = name.as_ref();
         self.iter().find(|lease| lease.name().as_str() == name)
     }
 
-    /// Each lock with its stamp: hand it to the storage with every write that the lock guards.
+    /// Returns each lock with its stamp: hand it to the storage with every write that the lock guards.
     pub fn stamps(&self) -> impl Iterator<Item = (&LockName, Stamp)> {
         self.iter().map(|lease| (lease.name(), lease.stamp()))
     }
 
-    /// The stamp of a name; `None` if that is not one of the locks.
-    pub fn stamp(&self, name: impl AsRef<str>) -> Option<Stamp> {
-        self.get(name).map(Lease::stamp)
-    }
-
-    /// The fence of a name; `None` if that is not one of the locks.
-    pub fn fence(&self, name: impl AsRef<str>) -> Option<FenceToken> {
-        self.get(name).map(Lease::fence)
-    }
-
-    /// Whether all leases are held; looks at the clock first.
+    /// Returns whether all leases are held; looks at the clock first.
     pub fn are_held(&self) -> bool {
         self.iter().all(Lease::is_held)
     }
 
-    /// For how long all leases may be believed without another renewal; zero when one is over.
+    /// Returns for how long all leases may be believed without another renewal; zero when one is over.
     pub fn remaining(&self) -> Duration {
         self.iter().map(Lease::remaining).min().unwrap_or_default()
     }
 
-    /// A future, borrowing nothing, that resolves when the first of the leases is over, and says
-    /// which one, and why. After a release it resolves with [`LossReason::Gone`].
-    pub fn lost(&self) -> AllLost {
+    /// Returns a future that borrows nothing, and resolves when the first of the leases is over, to
+    /// which one, and why. After a release it resolves with
+    /// [`LossReason::Gone`](leasehold_core::lease::LossReason::Gone).
+    pub fn lost(&self) -> impl Future<Output = LeaseLost> + Send + Unpin + use<> {
         AllLost(self.iter().map(|lease| (lease.clone(), lease.lost())).collect())
     }
 
     /// The first lease that is lost already.
     pub(super) fn loss(&self) -> Option<LeaseLost> {
-        self.iter().find_map(|lease| match lease.state() {
-            LeaseState::Lost(reason) => Some(LeaseLost::new(&lease.0, reason)),
-            _ => None,
-        })
+        self.iter().find_map(Lease::loss)
+    }
+}
+
+/// The lease of a name.
+///
+/// # Panics
+///
+/// Panics if that is not one of the locks; [`AllLeases::get`] does not.
+impl<N: AsRef<str>> Index<N> for AllLeases {
+    type Output = Lease;
+
+    fn index(&self, name: N) -> &Lease {
+        let name = name.as_ref();
+        self.get(name).unwrap_or_else(|| panic!("{name:?} is not one of the locks"))
     }
 }
 
 /// Resolves when the first of several leases is over.
-#[must_use = "a future does nothing unless it is polled"]
-pub struct AllLost(Vec<(Lease, Lost)>);
+pub(super) struct AllLost(Vec<(Lease, Lost)>);
 
 impl AllLost {
     pub(super) fn empty() -> Self {
@@ -91,22 +103,10 @@ impl Future for AllLost {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         for (lease, lost) in &mut self.0 {
-            match Pin::new(lost).poll(cx) {
-                Poll::Ready(LeaseEnd::Lost(reason)) => {
-                    return Poll::Ready(LeaseLost::new(&lease.0, reason));
-                }
-                Poll::Ready(LeaseEnd::Released) => {
-                    return Poll::Ready(LeaseLost::new(&lease.0, LossReason::Gone));
-                }
-                Poll::Pending => {}
+            if let Poll::Ready(end) = Pin::new(lost).poll(cx) {
+                return Poll::Ready(LeaseLost::at_end(&lease.0, end));
             }
         }
         Poll::Pending
-    }
-}
-
-impl fmt::Debug for AllLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AllLost")
     }
 }

@@ -5,7 +5,7 @@ use leasehold_core::{LockName, NameError};
 use super::{acquire::AcquireAll, guard::AllGuard, leases::AllLeases};
 use crate::{
     engine::Engine,
-    error::{AcquireError, OptionsError, WithError},
+    error::{AcquireError, WithError},
     lock::ReentrantLock,
 };
 
@@ -35,30 +35,24 @@ impl AllLocks {
         Ok(Self { first: ReentrantLock::new(Arc::clone(engine), first), names: names.into() })
     }
 
-    /// The same locks, counted under a class in metrics, each as a lock of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`NameError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        Ok(Self { first: self.first.class(class)?, ..self })
+    /// Counts the locks under a class in metrics, each as a lock of its own.
+    #[must_use]
+    pub fn class(self, class: impl AsRef<str>) -> Self {
+        Self { first: self.first.class(class), ..self }
     }
 
-    /// The same locks, each kept idle as [`ReentrantLock::keep_idle`] says.
-    ///
-    /// # Errors
-    ///
-    /// [`OptionsError::KeepIdle`] when the time is longer than the runtime's ttl allows.
-    pub fn keep_idle(self, time: Duration) -> Result<Self, OptionsError> {
-        Ok(Self { first: self.first.keep_idle(time)?, ..self })
+    /// Keeps each of the locks idle as [`ReentrantLock::keep_idle`] says.
+    #[must_use]
+    pub fn keep_idle(self, time: Duration) -> Self {
+        Self { first: self.first.keep_idle(time), ..self }
     }
 
-    /// The names of the locks, in the order in which they are taken: that of their bytes.
+    /// Returns the names of the locks, in the order in which they are taken: that of their bytes.
     pub fn names(&self) -> &[LockName] {
         &self.names
     }
 
-    /// An acquire of all locks that waits, to be configured and awaited.
+    /// Makes an acquire of all locks that waits, to be configured and awaited.
     pub fn acquire(&self) -> AcquireAll {
         AcquireAll::new(self)
     }

@@ -8,5 +8,5 @@ mod taking;
 
 pub use acquire::AcquireAll;
 pub use guard::AllGuard;
-pub use leases::{AllLeases, AllLost};
+pub use leases::AllLeases;
 pub use locks::AllLocks;

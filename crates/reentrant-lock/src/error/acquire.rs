@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{LockName, SettingError, StoreError, Ttl};
+use leasehold_core::{LockName, NameError, SettingError, StoreError, Ttl};
 
 use super::{LeaseLost, Unavailable, WaitTimeout};
 
@@ -62,16 +62,16 @@ fn closed(draining: bool) -> &'static str {
     }
 }
 
-/// An option of an acquire that is out of range.
+/// An option of an acquire, or a default of a runtime, that is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// The ttl is out of range.
+    /// The ttl is out of range, or one of the times that only a runtime has.
     #[error(transparent)]
-    Ttl(#[from] SettingError),
-    /// The replicas or the timeout of the acknowledgements are out of range.
+    Setting(#[from] SettingError),
+    /// The class cannot be a metric label.
     #[error(transparent)]
-    Replication(SettingError),
+    Class(NameError),
     /// The wait is longer than a year.
     #[error(
         "a wait of {wait:?} is longer than {:?}; use wait_forever() to wait without a limit",
@@ -124,4 +124,15 @@ impl OptionsError {
     pub const MIN_OUTAGE_PATIENCE: Duration = Duration::from_millis(10);
     /// The longest time for which a lock stays closed after its lease: 24 h.
     pub const MAX_CLOSED: Duration = Ttl::MAX;
+
+    /// Checks how long a call may wait for a lock, and how long for an answer.
+    pub(crate) fn check_waits(wait: Duration, outage_patience: Duration) -> Result<(), Self> {
+        if wait > Self::MAX_WAIT {
+            return Err(Self::Wait { wait });
+        }
+        if outage_patience < Self::MIN_OUTAGE_PATIENCE {
+            return Err(Self::OutagePatience { patience: outage_patience });
+        }
+        Ok(())
+    }
 }

@@ -1,4 +1,7 @@
-use leasehold_core::{FenceToken, LockName, StoreError, lease::LossReason};
+use leasehold_core::{
+    FenceToken, LockName, StoreError,
+    lease::{LeaseEnd, LossReason},
+};
 use leasehold_watchdog::HeldLease;
 
 /// A lease that was lost: its lock, its fence, and why.
@@ -20,6 +23,17 @@ impl LeaseLost {
     pub(crate) fn new(lease: &HeldLease, reason: LossReason) -> Self {
         Self { lock: lease.name().clone(), fence: lease.fence(), reason }
     }
+
+    /// What the end of a lease is to those who still need it.
+    pub(crate) fn at_end(lease: &HeldLease, end: LeaseEnd) -> Self {
+        Self::new(
+            lease,
+            match end {
+                LeaseEnd::Lost(reason) => reason,
+                LeaseEnd::Released => LossReason::Gone,
+            },
+        )
+    }
 }
 
 /// Why a lease was not re-entered.
@@ -40,7 +54,7 @@ pub enum ReenterError {
     Store(#[from] StoreError),
 }
 
-/// Why a release did not end a lease as it should.
+/// Why a release did not end a lease as it should. What was done under the lease is done.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
@@ -49,10 +63,10 @@ pub enum ReleaseError {
     Lost(LeaseLost),
     /// The lease was held to the end, but the server has not confirmed its release. The runtime
     /// repeats it, unless the server refuses for good. Once the server hears, the lock is free, or
-    /// stays closed for its [`min_hold`](crate::Acquire::min_hold); if it never does, the lock is
-    /// free when the ttl ends.
+    /// stays closed for its [`min_hold`](crate::Acquire::min_hold) or for the window of a
+    /// [`Once`](crate::Once); if it never does, the lock is free when the ttl ends.
     #[error(
-        "lock {lock:?}: the server has not confirmed the release of fence {fence}; nothing needs to be done: {}: {error}",
+        "lock {lock:?}: the server has not confirmed the release of fence {fence}; {}: {error}",
         what_follows(*keeps)
     )]
     Unconfirmed {
@@ -69,43 +83,9 @@ pub enum ReleaseError {
 
 fn what_follows(keeps: bool) -> &'static str {
     if keeps {
-        "the lock stays closed for its minimum once the server has the release, and otherwise until the ttl ends"
+        "the lock stays closed as it should once the server has the release, and otherwise opens when the ttl ends: what was \
+         done is done, let the storage refuse a second write"
     } else {
-        "the lock is free once the server has the release, or when the ttl ends"
-    }
-}
-
-/// Why a run that succeeded could not close the lock: the work is done, and may be done again.
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum SucceedError {
-    /// The lease had been lost before: another run may have begun meanwhile.
-    #[error(
-        "{0}; the work is done, but another run may have begun: rely on the fence check of your storage"
-    )]
-    Lost(LeaseLost),
-    /// The server has not answered in time. The runtime repeats the command; if none reaches the
-    /// server, the lock opens with the ttl.
-    #[error(
-        "{lock:?}: the work is done, but the server did not confirm it in time (fence {fence}); another run may begin when the ttl ends: answer as done, and let the storage refuse a second write: {error}"
-    )]
-    Unconfirmed {
-        /// The name of the run.
-        lock: LockName,
-        /// The fence of the lease.
-        fence: FenceToken,
-        /// Why the server did not confirm it.
-        error: StoreError,
-    },
-}
-
-impl From<ReleaseError> for SucceedError {
-    fn from(error: ReleaseError) -> Self {
-        match error {
-            ReleaseError::Lost(lost) => Self::Lost(lost),
-            ReleaseError::Unconfirmed { lock, fence, error, .. } => {
-                Self::Unconfirmed { lock, fence, error }
-            }
-        }
+        "nothing needs to be done: the lock is free once the server has the release, or when the ttl ends"
     }
 }

@@ -12,7 +12,7 @@ mod unavailable;
 mod with;
 
 pub use acquire::{AcquireError, OptionsError};
-pub use lost::{LeaseLost, ReenterError, ReleaseError, SucceedError};
+pub use lost::{LeaseLost, ReenterError, ReleaseError};
 pub use timeout::{HolderInfo, QueuePosition, SelfWait, WaitTimeout};
 pub use unavailable::Unavailable;
-pub use with::{RunOnceError, WithError};
+pub use with::WithError;

@@ -1,6 +1,6 @@
 use super::{AcquireError, LeaseLost};
 
-/// Why a closure under a lock did not run to a clean end.
+/// Why a closure under a lock did not run to a clean end: that of a `with`, or of a `once`.
 ///
 /// Work that ended while its lease was believed is no error, however its release went.
 ///
@@ -74,41 +74,6 @@ impl<E> WithError<E> {
     ///     lock.acquire().with(|_lease| pay()).await.map_err(WithError::into_cause)
     /// }
     /// ```
-    pub fn into_cause<C>(self) -> C
-    where
-        C: From<E> + From<AcquireError> + From<LeaseLost>,
-    {
-        match self {
-            Self::Acquire(error) => error.into(),
-            Self::Lost(lost) => lost.into(),
-            Self::Body(error) => error.into(),
-        }
-    }
-}
-
-/// Why a run did not come to a clean end; a duplicate is none of these.
-///
-/// Work that ended while its lease was believed is no error, even when the server has not confirmed
-/// that the lock is closed. Of the body's error, `?` and [`into_cause`](Self::into_cause) keep as much as those of
-/// [`WithError`].
-#[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunOnceError<E> {
-    /// The run could not begin; the closure was not called.
-    #[error(transparent)]
-    Acquire(#[from] AcquireError),
-    /// The lease was lost before the closure's future ended; the future was dropped, and another
-    /// run may begin.
-    #[error("{0}; its closure was stopped, and another run may begin")]
-    Lost(LeaseLost),
-    /// The closure failed; the lock is open again.
-    #[error("{0}")]
-    Body(E),
-}
-
-impl<E> RunOnceError<E> {
-    /// The error that was met, as one type of the caller's: that of the beginning, a loss, or the body's own with
-    /// its sources.
     pub fn into_cause<C>(self) -> C
     where
         C: From<E> + From<AcquireError> + From<LeaseLost>,

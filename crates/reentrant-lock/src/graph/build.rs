@@ -26,7 +26,7 @@ pub struct WaitGraph {
 }
 
 impl WaitGraph {
-    /// The graph of some locks, as [`LockList`](crate::LockList) has them.
+    /// Makes the graph of some locks, as [`LockList`](crate::LockList) has them.
     ///
     /// Its cycles are *possible* ones. Takes time in proportion to the locks and those who wait.
     pub fn of<'a>(locks: impl IntoIterator<Item = &'a ListedLock>) -> Self {

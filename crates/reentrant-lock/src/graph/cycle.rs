@@ -41,7 +41,7 @@ pub struct CycleStep {
 }
 
 impl Cycle {
-    /// The locks of the cycle, each once.
+    /// Returns the locks of the cycle, each once.
     pub fn locks(&self) -> impl Iterator<Item = &LockName> {
         self.steps.iter().map(|step| &step.holds)
     }

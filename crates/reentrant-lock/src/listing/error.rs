@@ -18,7 +18,7 @@ pub enum ListError {
 }
 
 impl ListError {
-    /// The failure of the store.
+    /// Returns the failure of the store.
     pub fn store_error(&self) -> &StoreError {
         let (Self::Lock(error) | Self::Part(error) | Self::Ended(error)) = self;
         error

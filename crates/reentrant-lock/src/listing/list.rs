@@ -25,7 +25,7 @@ pub struct ListedLock {
 }
 
 impl ListedLock {
-    /// A lock and its lease, for a graph or a view of locks that were found in another way.
+    /// Joins a lock and its lease, for a graph or a view of locks that were found in another way.
     pub fn new(name: LockName, lease: LeaseRecord) -> Self {
         Self { name, lease }
     }
@@ -54,13 +54,13 @@ impl LockList {
         Self { pattern, steps, items: Box::pin(items) }
     }
 
-    /// How many steps the list has taken, for a caller that paces itself: each is one command; a look
+    /// Returns how many steps the list has taken, for a caller that paces itself: each is one command; a look
     /// at locks of a Cluster is a command for each of up to 16.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// The next lock; `None` at the end.
+    /// Returns the next lock; `None` at the end.
     ///
     /// # Errors
     ///

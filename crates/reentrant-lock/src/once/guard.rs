@@ -1,15 +1,16 @@
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::lease::LossReason;
 
 use crate::{
-    error::{LeaseLost, ReleaseError, SucceedError},
+    error::{LeaseLost, ReleaseError},
     guard::{Guard, Released},
-    lease::{Lease, tells_of_lease},
+    lease::Lease,
     timing::closed_for,
 };
 
-/// A run under way, whose lease is renewed for as long as this lives; its name is that of its lock.
+/// A run under way, whose lease is renewed for as long as this lives; it dereferences to the
+/// [`Lease`], whose name is that of the run.
 ///
 /// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping
 /// this, [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most
@@ -28,15 +29,13 @@ pub struct OnceGuard {
     pub(super) window: Duration,
 }
 
-tells_of_lease!(OnceGuard, guard);
-
 impl OnceGuard {
-    /// A view of the lease for others to watch.
+    /// Returns a view of the lease for others to watch.
     pub fn lease(&self) -> Lease {
         self.guard.lease()
     }
 
-    /// The work is done: the lock stays closed for the window, counted from this call.
+    /// Ends a run whose work is done: the lock stays closed for the window, counted from this call.
     ///
     /// `Ok` means that the server has confirmed it. This answers within one command
     /// timeout; the runtime goes on telling the server until the ttl is over.
@@ -45,8 +44,8 @@ impl OnceGuard {
     ///
     /// The work is done in any case; only the lock may be open.
     ///
-    /// - [`SucceedError::Lost`] when the lease had been lost: another run may have begun.
-    /// - [`SucceedError::Unconfirmed`] when the server has not confirmed it in time: the lock may
+    /// - [`ReleaseError::Lost`] when the lease had been lost: another run may have begun.
+    /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time: the lock may
     ///   open with the ttl.
     ///
     /// # Cancel safety
@@ -54,7 +53,7 @@ impl OnceGuard {
     /// The success counts from the call on, polled or not; dropping the future leaves it to the
     /// runtime to send it to the server.
     #[must_use = "without the answer it is unknown whether the lock is closed"]
-    pub fn succeed(self) -> impl Future<Output = Result<(), SucceedError>> + Send + use<> {
+    pub fn succeed(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + use<> {
         let Self { guard, window } = self;
         let lease = Arc::clone(&guard.lease.0);
         if !window.is_zero() {
@@ -65,13 +64,13 @@ impl OnceGuard {
             match guard.release().await {
                 Ok(Released::Kept { .. }) => Ok(()),
                 Ok(_) if closed_for(closed_until, lease.clock().now()).is_none() => Ok(()),
-                Ok(_) => Err(SucceedError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
-                Err(error) => Err(error.into()),
+                Ok(_) => Err(ReleaseError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
+                Err(error) => Err(error),
             }
         }
     }
 
-    /// The work failed: the lock is open again when this returns, within one command timeout.
+    /// Ends a run that failed: the lock is open again when this returns, within one command timeout.
     ///
     /// # Errors
     ///
@@ -84,5 +83,13 @@ impl OnceGuard {
     /// Dropping the future leaves it to the runtime to open the lock.
     pub async fn fail(self) -> Result<(), ReleaseError> {
         self.guard.release().await.map(|_| ())
+    }
+}
+
+impl Deref for OnceGuard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.guard.lease
     }
 }

@@ -1,17 +1,17 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, NameError, RuntimeLabel, StoreError,
-    StoreErrorKind, backoff,
+    AcquisitionId, FenceToken, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind,
+    backoff,
     store::{Inspection, LeaseRecord},
 };
 use tokio::select;
 
 use crate::{
     engine::Engine,
-    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, RunOnceError, SucceedError},
-    lease::Lease,
-    lock::{Acquire, ReentrantLock, run_while_held},
+    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
+    lease::{Lease, run_while_held},
+    lock::{Acquire, ReentrantLock},
     queue::TurnId,
     wait::{failed, unavailable},
 };
@@ -26,7 +26,7 @@ use super::guard::OnceGuard;
 /// opens after the ttl.
 ///
 /// Nothing can promise that work is done *exactly* once: a process may die, or lose its lease,
-/// after the work is done and before its success is reported. Give [`OnceGuard::stamp`] to the
+/// after the work is done and before its success is reported. Give [`Lease::stamp`] to the
 /// storage, or write under the key of the request, so that a second run finds the result of the
 /// first.
 ///
@@ -72,36 +72,31 @@ impl Once {
         Self { acquire: lock.acquire(), window: Self::WINDOW }
     }
 
-    /// For how long after a success the lock stays closed, up to 24 h; zero opens it at once.
+    /// Sets for how long after a success the lock stays closed, up to 24 h; zero opens it at once.
     /// Default: 60 s.
     pub fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 
-    /// How long the run's lease lives without renewal, 100 ms to 24 h: after a crash the lock
-    /// opens when it is over. Default: the runtime's.
+    /// Sets how long the run's lease lives without renewal, 100 ms to 24 h: after a crash the
+    /// lock opens when it is over. Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { acquire: self.acquire.ttl(ttl), ..self }
     }
 
-    /// What duplicates see as the holder, such as the id of a request; cut at 200 bytes.
+    /// Sets what duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
     pub fn label(self, label: impl AsRef<str>) -> Self {
         Self { acquire: self.acquire.label(RuntimeLabel::new(label)), ..self }
     }
 
     /// Counts the run under a class in metrics. Default: `default`.
-    ///
-    /// # Errors
-    ///
-    /// [`NameError`] when the text cannot be a metric label.
-    pub fn class(self, class: impl AsRef<str>) -> Result<Self, NameError> {
-        let mut acquire = self.acquire;
-        acquire.lock = acquire.lock.class(class)?;
-        Ok(Self { acquire, ..self })
+    pub fn class(mut self, class: impl AsRef<str>) -> Self {
+        self.acquire.lock = self.acquire.lock.class(class);
+        self
     }
 
-    /// The name of the run, and of its lock.
+    /// Returns the name of the run, and of its lock.
     pub fn name(&self) -> &LockName {
         &self.acquire.lock.name
     }
@@ -117,7 +112,7 @@ impl Once {
     ///   in time whether the lock is open. Nothing was begun; what the server may still execute is
     ///   withdrawn.
     /// - [`AcquireError::Store`] when waiting does not help, as for a missing right.
-    /// - [`AcquireError::Options`] when ttl or window are out of range.
+    /// - [`AcquireError::Options`] when ttl, window or class are out of range.
     /// - [`AcquireError::ShutDown`] when the runtime was shut down.
     ///
     /// # Cancel safety
@@ -173,9 +168,9 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// - [`RunOnceError::Acquire`] when the run could not begin; the closure was not called.
-    /// - [`RunOnceError::Lost`] when the lease was lost before the future ended with a value.
-    /// - [`RunOnceError::Body`] with the closure's own error; the lock is open again.
+    /// - [`WithError::Acquire`] when the run could not begin; the closure was not called.
+    /// - [`WithError::Lost`] when the lease was lost before the future ended with a value.
+    /// - [`WithError::Body`] with the closure's own error; the lock is open again.
     ///
     /// # Cancel safety
     ///
@@ -184,7 +179,7 @@ impl Once {
     pub async fn run<T, E, F>(
         &self,
         body: impl FnOnce(Lease) -> F,
-    ) -> Result<OnceOutcome<T>, RunOnceError<E>>
+    ) -> Result<OnceOutcome<T>, WithError<E>>
     where
         F: Future<Output = Result<T, E>>,
     {
@@ -192,7 +187,8 @@ impl Once {
             Begun::First(run) => run,
             Begun::Duplicate(duplicate) => return Ok(OnceOutcome::Duplicate(duplicate)),
         };
-        match run_while_held(&run.guard, body(run.lease())).await {
+        let lease = &run.guard.lease;
+        match run_while_held(lease.until_lost(), || lease.loss(), body(lease.clone())).await {
             Ok(Ok(value)) => {
                 let lease = run.id();
                 // The work is done, whatever the server says.
@@ -204,9 +200,9 @@ impl Once {
             Ok(Err(error)) => {
                 // The closure's error wins.
                 let _: Result<_, ReleaseError> = run.fail().await;
-                Err(RunOnceError::Body(error))
+                Err(WithError::Body(error))
             }
-            Err(lost) => Err(RunOnceError::Lost(lost)),
+            Err(lost) => Err(WithError::Lost(lost)),
         }
     }
 
@@ -245,10 +241,10 @@ fn unsettled() -> StoreError {
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Warns that a run succeeded, but that its lock may open before the window is over.
-fn warn_of(engine: &Engine, lease: AcquisitionId, error: &SucceedError) {
+fn warn_of(engine: &Engine, lease: AcquisitionId, error: &ReleaseError) {
     let (lock, fence, cause) = match error {
-        SucceedError::Lost(LeaseLost { lock, fence, .. }) => (lock, fence, None),
-        SucceedError::Unconfirmed { lock, fence, error } => (lock, fence, Some(error)),
+        ReleaseError::Lost(LeaseLost { lock, fence, .. }) => (lock, fence, None),
+        ReleaseError::Unconfirmed { lock, fence, error, .. } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
     let left_out = engine.reports.lock().unconfirmed.take(lock, now, PAUSE);
@@ -283,7 +279,7 @@ pub enum OnceOutcome<T> {
 }
 
 impl<T> OnceOutcome<T> {
-    /// What the work returned, where it was done here.
+    /// Returns what the work returned, where it was done here.
     pub fn ran(self) -> Option<T> {
         match self {
             Self::Ran(value) => Some(value),

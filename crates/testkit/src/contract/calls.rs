@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, NamePattern, RuntimeLabel,
-    StoreError, Ttl,
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, NamePattern, Replication,
+    RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     store::{
         Acquire, AcquireAnswer, Ask, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
@@ -26,7 +26,7 @@ pub struct Calls {
     name: LockName,
     deadline: Instant,
     keeps: bool,
-    acks: Acks,
+    acks: Replication,
 }
 
 #[expect(clippy::missing_errors_doc, reason = "the type says it for all of them")]
@@ -36,7 +36,7 @@ impl Calls {
 
     /// Calls to a store about a name, all due at `deadline`.
     pub fn new(store: Arc<dyn LockStore>, name: &LockName, deadline: Instant) -> Self {
-        Self { store, name: name.clone(), deadline, keeps: false, acks: Acks::NONE }
+        Self { store, name: name.clone(), deadline, keeps: false, acks: Replication::NONE }
     }
 
     /// The same calls of runtimes that may keep the lock idle, or not; by default, not.
@@ -47,7 +47,7 @@ impl Calls {
 
     /// The same calls, whose grants and extensions need acknowledgements; by default, none.
     #[must_use]
-    pub fn needing(self, acks: Acks) -> Self {
+    pub fn needing(self, acks: Replication) -> Self {
         Self { acks, ..self }
     }
 

@@ -4,8 +4,8 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
-    RuntimeLabel, Ttl,
+    Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
+    Replication, RuntimeLabel, Ttl,
     seam::Part,
     store::{Acquire, AcquireAnswer, Ask, Release},
 };
@@ -128,7 +128,7 @@ impl StoreUnderTest for MemorySubject {
             let label = RuntimeLabel::new("the last but one");
             let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
-            let (keeps, wait, acks) = (false, None, Acks::NONE);
+            let (keeps, wait, acks) = (false, None, Replication::NONE);
             let acquire =
                 Acquire { name: name.clone(), id, ttl, watermark, label, keeps, wait, acks };
             let Ok(AcquireAnswer::Granted(granted)) = store.ask(acquire, deadline).await else {

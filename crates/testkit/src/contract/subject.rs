@@ -21,7 +21,7 @@ pub enum Capability {
     /// The data can be looked at from outside.
     Snapshot,
     /// Acknowledgements of replicas can be asked for.
-    Acks,
+    Replication,
     /// At least one replica has what is written.
     Replicas,
     /// Processes queue in one line, and a release passes the lock to the first of them.
@@ -39,7 +39,7 @@ impl Capability {
         Self::Restart,
         Self::Exhaustion,
         Self::Snapshot,
-        Self::Acks,
+        Self::Replication,
         Self::Line,
         Self::PlainCounter,
     ];
@@ -51,7 +51,7 @@ impl Capability {
         Self::PartLoss,
         Self::Exhaustion,
         Self::Snapshot,
-        Self::Acks,
+        Self::Replication,
         Self::Line,
         Self::PlainCounter,
     ];
@@ -64,7 +64,7 @@ impl Capability {
         Self::Exhaustion,
         Self::Snapshot,
         Self::Replicas,
-        Self::Acks,
+        Self::Replication,
         Self::Line,
         Self::PlainCounter,
     ];

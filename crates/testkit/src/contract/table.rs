@@ -7,8 +7,8 @@ use super::{
     scene::Scene,
     subject::{
         Capability::{
-            self, Acks, DataLoss, Exhaustion, Line, PartLoss, PlainCounter, Replicas, Restart,
-            Snapshot, Time,
+            self, DataLoss, Exhaustion, Line, PartLoss, PlainCounter, Replicas, Replication,
+            Restart, Snapshot, Time,
         },
         StoreUnderTest, Task,
     },
@@ -99,8 +99,8 @@ macro_rules! contract_cases {
             }
             acks {
                 what_a_replica_has_is_granted_and_extended [TimeFloor Replicas],
-                what_too_few_have_is_not_granted [TimeFloor Acks],
-                what_too_few_have_is_not_extended [TimeFloor Acks],
+                what_too_few_have_is_not_granted [TimeFloor Replication],
+                what_too_few_have_is_not_extended [TimeFloor Replication],
             }
             hold {
                 a_hold_sets_the_absolute_count [TimeFloor],

@@ -1,5 +1,5 @@
 use leasehold_core::{
-    Acks, AcquisitionId, LockName,
+    AcquisitionId, LockName, Replication,
     store::{Command, Heartbeats, Inspect, Release, Renewals},
 };
 
@@ -17,7 +17,7 @@ pub trait CommandFacts {
     fn ids(&self) -> Vec<AcquisitionId>;
 
     /// Which acknowledgements a good reply needs; of a batch, the most.
-    fn acks(&self) -> Acks;
+    fn acks(&self) -> Replication;
 
     /// The same command, for a store that has no replicas.
     #[must_use]
@@ -73,25 +73,25 @@ impl CommandFacts for Command {
         }
     }
 
-    fn acks(&self) -> Acks {
+    fn acks(&self) -> Replication {
         match self {
             Self::Acquire(one) => one.acks,
             Self::Hold(one) => one.acks,
             Self::Renew(Renewals { batch }) => {
                 batch.iter().map(|one| one.acks).max().unwrap_or_default()
             }
-            _ => Acks::NONE,
+            _ => Replication::NONE,
         }
     }
 
     fn without_acks(&self) -> Self {
         let mut command = self.clone();
         match &mut command {
-            Self::Acquire(one) => one.acks = Acks::NONE,
-            Self::Hold(one) => one.acks = Acks::NONE,
+            Self::Acquire(one) => one.acks = Replication::NONE,
+            Self::Hold(one) => one.acks = Replication::NONE,
             Self::Renew(Renewals { batch }) => {
                 for one in batch {
-                    one.acks = Acks::NONE;
+                    one.acks = Replication::NONE;
                 }
             }
             _ => {}

@@ -1,4 +1,4 @@
-use leasehold_core::Acks;
+use leasehold_core::Replication;
 use redis::Value;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
 /// Commands whose answers wait until replicas have what was written.
 impl World {
     /// Answers a command once so many replicas have its write, or its time is over.
-    pub(super) fn wait(&mut self, letter: Letter, outcome: Outcome, write: u64, acks: Acks) {
+    pub(super) fn wait(&mut self, letter: Letter, outcome: Outcome, write: u64, acks: Replication) {
         let (node, number) = (letter.lane.node, write);
         // As the real store: so the answer has time to arrive.
         let time = acks.timeout().min(letter.patience / 4 * 3);

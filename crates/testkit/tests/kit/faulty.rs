@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Acks, AcquisitionId, Clock, Instant, LockName, LockStore, NamePattern, RuntimeId, RuntimeLabel,
-    StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Clock, Instant, LockName, LockStore, NamePattern, Replication, RuntimeId,
+    RuntimeLabel, StoreError, StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
         AcquireAnswer, Ask, Command, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
@@ -60,9 +60,9 @@ async fn without_rules_every_command_passes() {
     let named = || name.clone();
     assert!(matches!(acquire(&store, 1, deadline).await, Ok(AcquireAnswer::Granted(_))));
     let update = HoldUpdate { count: NonZeroU32::MIN, number: 1 };
-    let hold = Hold { name: named(), id, fence, update, ttl, acks: Acks::NONE };
+    let hold = Hold { name: named(), id, fence, update, ttl, acks: Replication::NONE };
     assert!(matches!(store.ask(hold, deadline).await, Ok(HoldAnswer::Held { .. })));
-    let batch = vec![Renewal { name: named(), id, fence, ttl, acks: Acks::NONE }; 2];
+    let batch = vec![Renewal { name: named(), id, fence, ttl, acks: Replication::NONE }; 2];
     let renewed = store.ask(Renewals { batch }, deadline).await.unwrap();
     let [Ok(one), Ok(other)] = &renewed[..] else { panic!("{renewed:?}") };
     assert!(matches!((one, other), (RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. })));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Clock, Entropy, LockName, RedisConfig, RedisStore, SystemClock, SystemEntropy,
+    Clock, Entropy, LockName, RedisConfig, RedisStore, Replication, SystemClock, SystemEntropy,
     store::{AcquireAnswer, RenewAnswer, Renewal},
 };
 use leasehold_testkit::{
@@ -263,7 +263,7 @@ async fn the_library_s_commands_are_told_apart() {
     let answer = calls.acquire(alice(1), ttl(60), None).await.unwrap();
     let AcquireAnswer::Granted(granted) = answer else { panic!("{answer:?}") };
     let renewal =
-        Renewal { name, id: alice(1), fence: granted.first, ttl: ttl(60), acks: Acks::NONE };
+        Renewal { name, id: alice(1), fence: granted.first, ttl: ttl(60), acks: Replication::NONE };
     let answer = calls.renew(&[renewal]).await.unwrap();
     assert!(matches!(answer[..], [RenewAnswer::Renewed { .. }]), "{answer:?}");
     // Each by its digest, which the server does not know yet, and then with its text.

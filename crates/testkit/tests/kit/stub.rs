@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, AcquisitionId, FenceToken, Instant, LockName, LockStore, RuntimeId, RuntimeLabel,
+    AcquisitionId, FenceToken, Instant, LockName, LockStore, Replication, RuntimeId, RuntimeLabel,
     StoreError, Ttl,
     store::{
         Acquire, AcquireAnswer, Ask, Command, ForceReleaseAnswer, Granted, Heartbeats, HoldAnswer,
@@ -46,7 +46,7 @@ pub(crate) async fn acquire(
 ) -> Result<AcquireAnswer, StoreError> {
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
     let (id, ttl) = (id(number), Ttl::default());
-    let (watermark, keeps, wait, acks) = (None, false, None, Acks::NONE);
+    let (watermark, keeps, wait, acks) = (None, false, None, Replication::NONE);
     let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
     store.ask(command, deadline).await
 }

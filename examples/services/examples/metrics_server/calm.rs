@@ -20,10 +20,10 @@ pub(crate) async fn run(place: &Place, end: Instant) -> Result<ExitCode, Failure
     let locks = place.open(builder).await?;
     let mut tasks = JoinSet::new();
     for task in 0..6 {
-        let lock = locks.lock(format!("order/{}", task % 3))?.class("orders")?;
+        let lock = locks.lock(format!("order/{}", task % 3))?.class("orders");
         tasks.spawn(work(lock, ORDER, end));
     }
-    tasks.spawn(work(locks.lock("report")?.class("reports")?, REPORT, end));
+    tasks.spawn(work(locks.lock("report")?.class("reports"), REPORT, end));
     let failed: u64 = tasks.join_all().await.into_iter().sum();
     let left = locks.shutdown(SHUTDOWN).await.held;
     Ok(Outcome::new()

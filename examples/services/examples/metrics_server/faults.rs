@@ -30,13 +30,13 @@ pub(crate) async fn run(
 ) -> Result<Injected, Box<dyn Error + Send + Sync>> {
     let mut done = Injected::default();
     while Instant::now() < end {
-        let victim = first.lock(NAME)?.class("faults")?.acquire().await?;
+        let victim = first.lock(NAME)?.class("faults").acquire().await?;
         let mut loss = std::pin::pin!(victim.lost());
         first.force_release(NAME).await?;
         if tokio::time::timeout(PAUSE * 20, &mut loss).await.is_ok() {
             done.losses += 1;
         }
-        let successor = second.lock(NAME)?.class("faults")?.acquire().await?;
+        let successor = second.lock(NAME)?.class("faults").acquire().await?;
         gate.write(NAME, successor.stamp(), || {})?;
         successor.release().await?;
         match gate.write(NAME, victim.stamp(), || {}) {

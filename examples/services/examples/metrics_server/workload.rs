@@ -38,14 +38,14 @@ pub(crate) async fn run(
     let numbers: Arc<[AtomicU64; NAMES]> = Arc::default();
     let mut tasks = JoinSet::new();
     for (number, locks) in runtimes.into_iter().enumerate() {
-        let session = locks.lock(format!("session/{number}"))?.class("sessions")?;
-        tasks.spawn(visit(session.keep_idle(KEPT)?, end));
+        let session = locks.lock(format!("session/{number}"))?.class("sessions");
+        tasks.spawn(visit(session.keep_idle(KEPT), end));
         for task in 0..TASKS {
             let number = task % NAMES;
-            let lock = locks.lock(format!("order/{number}"))?.class("orders")?;
+            let lock = locks.lock(format!("order/{number}"))?.class("orders");
             tasks.spawn(write(lock, Arc::clone(gate), Arc::clone(&numbers), number, end));
         }
-        tasks.spawn(report(locks.lock("report")?.class("reports")?, end));
+        tasks.spawn(report(locks.lock("report")?.class("reports"), end));
     }
     let accepted = tasks.join_all().await.into_iter().sum::<u64>();
     let shown = numbers.iter().map(|number| number.load(Ordering::Relaxed)).sum();

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{fencing::GateError, metric::names};
+use leasehold::fencing::GateError;
+use leasehold_core::metric::names;
 use leasehold_testkit::{ClockShim, RedisServer};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 

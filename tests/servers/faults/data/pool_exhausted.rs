@@ -5,8 +5,8 @@ use leasehold::{
     error::StoreErrorKind,
     fencing::{Admitted, FenceGate, GateError, RedisGate},
     redis::{RedisConfig, RedisPool},
-    time::{Entropy, SystemEntropy},
 };
+use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::RedisServer;
 use tokio::{sync::Mutex, task::JoinSet};
 

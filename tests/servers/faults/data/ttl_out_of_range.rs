@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{
-    Ttl,
-    error::{AcquireError, ConnectError, OptionsError},
-};
+use leasehold::error::{AcquireError, ConnectError, OptionsError};
+use leasehold_core::Ttl;
 use leasehold_testkit::RedisServer;
 
 use super::scene::{block_on, connect, exists, stat, use_lock};
@@ -50,7 +48,7 @@ fn protected() -> String {
                 lock.acquire().ttl(ttl).try_acquire().await.expect_err("no ttl"),
             ];
             for error in errors {
-                let AcquireError::Options { option: OptionsError::Ttl(_), .. } = error else {
+                let AcquireError::Options { option: OptionsError::Setting(_), .. } = error else {
                     panic!("{error}")
                 };
                 let words = ["lock \"a\"", "choose one between 100ms and 86400s"];

@@ -77,5 +77,5 @@ fn control() -> String {
 async fn take(pair: &Pair) -> Guard {
     let locks = scene::connect(&pair.url(), TTL).await;
     let lock = locks.lock("value").expect("a name");
-    lock.acquire().replication(Replication::None).await.expect("a free lock")
+    lock.acquire().replication(Replication::NONE).await.expect("a free lock")
 }

@@ -2,11 +2,14 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold::{
     LockName, LockRuntime,
-    redis::{RedisConfig, RedisStore},
-    store::{Ask, Inspection},
-    time::{Clock, Entropy, SystemClock, SystemEntropy},
+    redis::RedisConfig,
+    store::Inspection,
+    time::{Clock, SystemClock},
 };
-use leasehold_core::store::{LeaseRecord, Release, ReleaseAnswer};
+use leasehold_core::{
+    Entropy, RedisStore, SystemEntropy,
+    store::{Ask, LeaseRecord, Release, ReleaseAnswer},
+};
 use leasehold_testkit::RedisServer;
 
 use super::scene;

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use leasehold::time::{Entropy, SystemEntropy};
+use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::{ChildProcess, RedisServer};
 use redis::Script;
 

@@ -1,10 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{
-    AcquisitionId, FenceToken, Stamp,
-    fencing::GateError,
-    time::{Entropy, SystemEntropy},
-};
+use leasehold::{AcquisitionId, FenceToken, Stamp, fencing::GateError};
+use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::{QuorumGroup, RedisServer};
 
 use super::scene::strictly_right;

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     store::{FenceSettings, StoreError},
-    types::{Acks, Ttl},
+    types::{Replication, Ttl},
 };
 
 /// What the settings of a runtime need of its servers.
@@ -37,7 +37,7 @@ pub struct Expected {
     /// How fences are made.
     pub fencing: FenceSettings,
     /// Which acknowledgements its grants and renewals wait for.
-    pub acks: Acks,
+    pub acks: Replication,
 }
 
 /// What a rule about one server knows.

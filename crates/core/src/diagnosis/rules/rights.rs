@@ -34,7 +34,7 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
         let cure = match why {
             NotRead::Denied => grant,
             NotRead::Silent => "check server and network, and diagnose again",
-            NotRead::Missing if on_disk => "use Redis 7.2 or newer, or ask for Replication::Wait",
+            NotRead::Missing if on_disk => "use Redis 7.2 or newer, or ask for Replication::wait",
             _ => "use a server that has it, or ask for no acknowledgements",
         };
         let what = format!("{command} {why}, {follows}");

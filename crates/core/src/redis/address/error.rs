@@ -1,5 +1,7 @@
 use std::{borrow::Cow, convert::Infallible};
 
+use crate::store::{StoreError, StoreErrorKind};
+
 /// Something that is not the address of a Redis server: which part is wrong, and what to write.
 ///
 /// Never holds a user or a password.
@@ -56,6 +58,14 @@ impl AddressError {
 }
 
 /// An address that was read already is never refused.
+impl From<AddressError> for StoreError {
+    fn from(error: AddressError) -> Self {
+        let AddressError { shown, what, remedy, .. } = error;
+        let what = format!("the Redis address {shown:?} cannot be used: {what}");
+        Self::new(StoreErrorKind::Config, what, remedy)
+    }
+}
+
 impl From<Infallible> for AddressError {
     fn from(never: Infallible) -> Self {
         match never {}

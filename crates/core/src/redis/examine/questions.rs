@@ -10,7 +10,7 @@ use crate::{
         facts::{ClusterNode, Fields, Mark, NotRead, Reading, RoundTrips},
     },
     redis::{config::RedisConfig, decode::text, endpoint::Endpoint},
-    types::Acks,
+    types::Replication,
 };
 
 /// The sections of `INFO` that the rules read. Before Redis 7, one command has one section.
@@ -72,7 +72,7 @@ pub(super) async fn role(client: &ServerClient) -> Reading<usize> {
 
 /// Whether acknowledgements may be waited for: here for those of no replica, which are there at
 /// once.
-pub(super) async fn acks(client: &ServerClient, acks: Acks) -> Reading<()> {
+pub(super) async fn acks(client: &ServerClient, acks: Replication) -> Reading<()> {
     let mut command = cmd(if acks.on_disk() { "WAITAOF" } else { "WAIT" });
     if acks.on_disk() {
         command.arg(0);

@@ -25,7 +25,7 @@ use crate::{
         sending::evaluate,
     },
     store::StoreError,
-    types::{Acks, LockName, RuntimeId},
+    types::{LockName, Replication, RuntimeId},
 };
 
 /// On how many connections the master of an address is looked at: a balancer spreads them.
@@ -38,7 +38,7 @@ pub(super) struct Visit<'a> {
     pub(super) clock: &'a Arc<dyn Clock>,
     pub(super) runtime_id: RuntimeId,
     /// Which acknowledgements are asked for.
-    pub(super) acks: Acks,
+    pub(super) acks: Replication,
     /// A lock that nobody uses, which lives there.
     pub(super) probe: Option<LockName>,
     pub(super) is_of_quorum: bool,

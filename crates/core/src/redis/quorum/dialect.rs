@@ -6,7 +6,7 @@ use crate::{
     quorum::{NodeCommand, QuorumSettings, Word},
     redis::{args::millis, dialect::Dialect, script::Script, scripts},
     store::{FenceSettings, KeyScheme, WITHDRAWAL_MARK},
-    types::{Acks, AcquisitionId, RuntimeLabel},
+    types::{AcquisitionId, Replication, RuntimeLabel},
 };
 
 /// Writes commands as the files in `lua/quorum` take them.
@@ -54,12 +54,12 @@ impl Dialect for NodeDialect {
         1 + count
     }
 
-    fn script(_acks: Acks) -> &'static Script {
+    fn script(_acks: Replication) -> &'static Script {
         &scripts::QUORUM
     }
 
-    fn acks(_command: &NodeCommand) -> Acks {
-        Acks::NONE
+    fn acks(_command: &NodeCommand) -> Replication {
+        Replication::NONE
     }
 
     /// A release may run twice; but "gone" about its second copy means that the first one ran, and

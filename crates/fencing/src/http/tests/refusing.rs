@@ -4,7 +4,7 @@ use leasehold_testing::stamp;
 use tower_layer::Layer;
 
 use super::handler::{Handler, call, layer, request};
-use crate::http::{FencedBody, LEASE, Problem};
+use crate::http::{FencedBody, Problem, headers::LEASE};
 use crate::{FenceGate, GateError, GateFuture, MemoryGate, ResourceError, Stamp};
 use leasehold_core::{StoreError, StoreErrorKind};
 

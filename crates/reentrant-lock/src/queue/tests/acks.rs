@@ -1,8 +1,8 @@
 use super::*;
 
-fn one_replica() -> Acks {
+fn one_replica() -> Replication {
     let timeout = Duration::from_millis(100);
-    Acks::new(Replication::Wait { replicas: 1, timeout }).unwrap()
+    Replication::wait(1, timeout).unwrap()
 }
 
 /// A scene whose tasks need one replica.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Acks, Entropy, FenceToken, Instant, LockName, Replication, RuntimeId, Secret, StoreError,
+    Entropy, FenceToken, Instant, LockName, Replication, RuntimeId, Secret, StoreError,
     StoreErrorKind, Terms, Ttl,
     lease::LossReason,
     metric::KeptOutcome,

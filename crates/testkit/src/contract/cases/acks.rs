@@ -3,18 +3,18 @@
 use std::{fmt::Debug, time::Duration};
 
 use leasehold_core::{
-    Acks, Replication, StoreError, StoreErrorKind,
+    Replication, StoreError, StoreErrorKind,
     store::{AcquireAnswer, HoldAnswer, RenewAnswer},
 };
 
 use crate::contract::{Scene, alice, bob, ttl};
 
-fn of_replicas(replicas: u8, timeout: Duration) -> Acks {
-    Acks::new(Replication::Wait { replicas, timeout }).expect("in range")
+fn of_replicas(replicas: u8, timeout: Duration) -> Replication {
+    Replication::wait(replicas, timeout).expect("in range")
 }
 
 /// So many as no subject has.
-fn of_too_many() -> Acks {
+fn of_too_many() -> Replication {
     of_replicas(31, Duration::from_millis(10))
 }
 

@@ -1,7 +1,7 @@
 //! Recalling: the holder of a lock that it may keep idle is told when another runtime waits.
 
 use leasehold_core::{
-    Acks, AcquisitionId, RuntimeLabel,
+    AcquisitionId, Replication, RuntimeLabel,
     store::{Acquire, AcquireAnswer, Ask, Granted, Push, ReleaseAnswer},
 };
 
@@ -251,7 +251,7 @@ pub(crate) async fn a_look_says_who_keeps(scene: &Scene) {
 pub(crate) async fn a_label_does_not_keep(scene: &Scene) {
     let label = RuntimeLabel::new("~host/1/tilde");
     let (name, id, ttl, watermark) = (scene.name().clone(), alice(1), ttl(60), None);
-    let (keeps, wait, acks) = (false, None, Acks::NONE);
+    let (keeps, wait, acks) = (false, None, Replication::NONE);
     let command = Acquire { name, id, ttl, watermark, label: label.clone(), keeps, wait, acks };
     let deadline = scene.subject().deadline();
     scene.subject().store().ask(command, deadline).await.expect("acquire");

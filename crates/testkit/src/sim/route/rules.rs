@@ -1,5 +1,5 @@
 use leasehold_core::{
-    Acks, StoreError,
+    Replication, StoreError,
     seam::{
         Choice, Endpoint, MasterVerdict, Probe, Redirect, SlotOwners, View, acknowledged, choose,
         decide,
@@ -18,7 +18,7 @@ pub struct Rules {
     /// Which write replicas have to have, by the last one of the connection that waits.
     pub waits_for: fn(own: u64) -> u64,
     /// Whether enough replicas have acknowledged a write, by what the wait has counted.
-    pub acknowledged: fn(asked: Acks, counted: Option<&Value>) -> Result<(), StoreError>,
+    pub acknowledged: fn(asked: Replication, counted: Option<&Value>) -> Result<(), StoreError>,
     /// What a node of a Cluster says that has not run a command.
     pub redirect: fn(error: &StoreError, teller: &Endpoint) -> Option<Redirect>,
     /// A node has named the owner of a slot.

@@ -1,5 +1,5 @@
 use leasehold_core::{
-    Acks, StoreError,
+    Replication, StoreError,
     store::{AcquireAnswer, HoldAnswer, RenewAnswer, Reply},
 };
 
@@ -12,7 +12,7 @@ pub(in crate::sim) struct Waiting {
     pub(in crate::sim) outcome: Outcome,
     /// The write that replicas have to have.
     pub(in crate::sim) write: u64,
-    pub(in crate::sim) acks: Acks,
+    pub(in crate::sim) acks: Replication,
 }
 
 impl Waiting {
