@@ -28,7 +28,7 @@ mod tally;
 mod vote;
 
 pub use ballot::Fence;
-pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, NodeWaiter, Vote, Word};
+pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, Vote, Word};
 pub(crate) use failure::{no_replicas, not_served};
 pub use node::QuorumNode;
 pub use rules::QuorumRules;
