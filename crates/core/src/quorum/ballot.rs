@@ -10,15 +10,12 @@ const A_DAY: u64 = 24 * 60 * 60 * 1_000_000;
 /// The most tokens of a block, as on one server.
 const BLOCK: u64 = 1024;
 
-/// The greatest token that the runtime has seen; 0 for none, or for one that cannot be right.
-pub(super) fn seen(watermark: Option<FenceToken>, micros: u64) -> u64 {
+/// The greatest token that the runtime has seen, 0 for none, or for one that cannot be right; and the fence that
+/// an asker proposes: above all that it has seen, and by the clock of a node.
+pub(super) fn propose(watermark: Option<FenceToken>, micros: u64) -> (u64, u64) {
     let seen = watermark.map_or(0, FenceToken::get);
-    if seen > micros.saturating_add(A_DAY) { 0 } else { seen }
-}
-
-/// The fence that an asker proposes: above all that it has seen, and by the clock of a node.
-pub fn ballot(seen: u64, micros: u64) -> u64 {
-    micros.max(seen + 1)
+    let seen = if seen > micros.saturating_add(A_DAY) { 0 } else { seen };
+    (seen, micros.max(seen + 1))
 }
 
 /// What the fence of a lease is to be.
@@ -40,7 +37,7 @@ pub enum Fence {
 ///
 /// Every node that granted has accepted nothing above what it tells. So a fence above all of that is
 /// above each fence that a majority ever had.
-pub fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> Fence {
+pub(super) fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> Fence {
     let of_granted = |test: fn(&Vote) -> bool| -> NodeSet {
         let alike = votes.votes(votes.granted()).filter(|(_, vote)| test(vote));
         alike.fold(0, |all, (node, _)| all | bit(node))
@@ -56,19 +53,19 @@ pub fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> Fence 
 
 /// The tokens of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub(super) struct Block {
     /// The first token.
-    pub first: u64,
+    pub(super) first: u64,
     /// The last one, which is the fence on the nodes.
-    pub last: u64,
+    pub(super) last: u64,
     /// Whether the nodes' counters were behind what the asker has seen.
-    pub regressed: bool,
+    pub(super) regressed: bool,
 }
 
 /// The block of a lease with a fence, from the votes of those who have it.
 ///
 /// Where a node knew no token before, it is unknown which ones are taken.
-pub fn block(votes: impl Iterator<Item = Vote>, fence: u64, seen: u64) -> Block {
+pub(super) fn block(votes: impl Iterator<Item = Vote>, fence: u64, seen: u64) -> Block {
     let (mut before, mut is_unknown) = (0, false);
     for vote in votes {
         before = before.max(vote.before);
@@ -112,9 +109,9 @@ mod tests {
     #[test]
     fn a_ballot_is_above_what_was_seen_unless_that_cannot_be() {
         let token = |number: u64| FenceToken::try_from(number).ok();
-        assert_eq!(ballot(seen(None, 500), 500), 500);
-        assert_eq!(ballot(seen(token(700), 500), 500), 701);
-        assert_eq!(ballot(seen(token(501 + A_DAY), 500), 500), 500);
+        assert_eq!(propose(None, 500), (0, 500));
+        assert_eq!(propose(token(700), 500), (700, 701));
+        assert_eq!(propose(token(501 + A_DAY), 500), (0, 500));
     }
 
     #[test]

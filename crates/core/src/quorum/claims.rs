@@ -173,3 +173,75 @@ impl Drop for ClaimGuard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        clock::SystemClock,
+        store::Heartbeat,
+        types::{Acks, LockName, RuntimeId, RuntimeLabel, Ttl},
+    };
+
+    fn id() -> AcquisitionId {
+        AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), 1)
+    }
+
+    fn candidate(number: u64, waited: u64) -> Candidate {
+        let heartbeat = Heartbeat { number, claim_window: Duration::from_secs(1) };
+        let command = Acquire {
+            name: LockName::new("a").unwrap(),
+            id: id(),
+            ttl: Ttl::default(),
+            watermark: None,
+            label: RuntimeLabel::new("label"),
+            keeps: false,
+            wait: Some(heartbeat),
+            acks: Acks::NONE,
+        };
+        Candidate { command, life: heartbeat.claim_window, waited: Duration::from_secs(waited) }
+    }
+
+    fn was_called(claim: &Claim) -> bool {
+        claim.called(&SystemClock, Instant::default()).now_or_never() == Some(true)
+    }
+
+    #[test]
+    fn a_message_counts_that_comes_while_a_call_still_asks_and_is_forgotten_with_it() {
+        let claims = Claims::default();
+        let call = claims.enter(id());
+        assert!(!was_called(&call));
+        claims.call(id());
+        let other = claims.enter(id());
+        drop(call);
+        assert!(was_called(&other) && !was_called(&other));
+        claims.call(id());
+        drop(other);
+        assert!(!was_called(&claims.enter(id())));
+    }
+
+    #[test]
+    fn the_answer_to_an_earlier_heartbeat_leaves_the_later_one() {
+        let (claim, until) = (Claim::default(), Instant::default());
+        assert!(claim.wait(candidate(2, 1), until));
+        assert!(!claim.wait(candidate(1, 3), until));
+        let known = claim.waiting().map(|(known, _)| (known.heartbeat(), known.waited.as_secs()));
+        assert_eq!(known, Some((2, 3)));
+        claim.stop_waiting();
+        assert!(claim.waiting().is_none() && was_called(&claim), "who waits for a call is woken");
+    }
+
+    #[test]
+    fn an_acquisition_that_was_ended_does_not_wait() {
+        let claims = Claims::default();
+        let call = claims.enter(id());
+        claims.end(id());
+        assert!(call.is_over());
+        assert!(!call.wait(candidate(1, 0), Instant::default()) && call.waiting().is_none());
+        drop(call);
+        assert!(!claims.enter(id()).is_over(), "nothing of it is left");
+    }
+}

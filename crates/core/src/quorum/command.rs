@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{
     lease::HoldUpdate,
-    store::StoreError,
+    store::{StoreError, WaiterRecord},
     types::{AcquisitionId, LockName, RuntimeLabel, Ttl},
 };
 
@@ -235,19 +235,6 @@ pub struct NodeLease {
     pub held_for: Duration,
     /// Whether the lock is only kept closed.
     pub kept: bool,
-    /// Who waits.
-    pub waiters: Vec<NodeWaiter>,
-}
-
-/// An acquisition that waits, as one node knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeWaiter {
-    /// Who waits.
-    pub id: AcquisitionId,
-    /// For how long, as the node has seen it.
-    pub waiting_for: Duration,
-    /// How long ago the node heard it last.
-    pub silent_for: Duration,
-    /// The label of its runtime.
-    pub label: String,
+    /// Who waits, as the node has seen it.
+    pub waiters: Vec<WaiterRecord>,
 }

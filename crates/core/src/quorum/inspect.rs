@@ -1,7 +1,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::{
-    command::{NodeAnswer, NodeCommand, NodeLease, NodeWaiter, Word},
+    command::{NodeAnswer, NodeCommand, NodeLease, Word},
     failure::{minority, strange, too_few},
     node::QuorumNode,
     round::{Round, gather, round},
@@ -113,18 +113,10 @@ fn inspection<N: QuorumNode>(
 /// Who waits, by what the nodes have seen together: those who wait for longer first.
 fn waiters(leases: &[&NodeLease]) -> Vec<WaiterRecord> {
     let mut all = BTreeMap::new();
-    for NodeWaiter { id, waiting_for, silent_for, label } in
-        leases.iter().flat_map(|lease| &lease.waiters)
-    {
-        let record = WaiterRecord {
-            id: *id,
-            label: label.clone(),
-            waiting_for: *waiting_for,
-            silent_for: *silent_for,
-        };
-        let known = all.entry(*id).or_insert(record);
-        known.waiting_for = known.waiting_for.max(*waiting_for);
-        known.silent_for = known.silent_for.min(*silent_for);
+    for waiter in leases.iter().flat_map(|lease| &lease.waiters) {
+        let known: &mut WaiterRecord = all.entry(waiter.id).or_insert_with(|| waiter.clone());
+        known.waiting_for = known.waiting_for.max(waiter.waiting_for);
+        known.silent_for = known.silent_for.min(waiter.silent_for);
     }
     let mut all: Vec<_> = all.into_values().collect();
     all.sort_by_key(|waiter| Reverse(waiter.waiting_for));

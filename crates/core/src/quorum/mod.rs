@@ -27,11 +27,11 @@ mod store;
 mod tally;
 mod vote;
 
-pub use ballot::{Block, Fence, ballot, block, fence};
-pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, NodeWaiter, Vote, Word};
+pub use ballot::Fence;
+pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, Vote, Word};
 pub(crate) use failure::{no_replicas, not_served};
 pub use node::QuorumNode;
 pub use rules::QuorumRules;
 pub use settings::QuorumSettings;
 pub use store::{QuorumParts, QuorumStore};
-pub use tally::{Decision, VoteCount, kth_longest, majority};
+pub use tally::{Decision, VoteCount, majority};

@@ -196,7 +196,7 @@ impl VoteCount {
 }
 
 /// How long at least `needed` of the leases are left: the shortest of the longest so many.
-pub fn kth_longest(left: &mut [Duration], needed: usize) -> Duration {
+pub(super) fn kth_longest(left: &mut [Duration], needed: usize) -> Duration {
     left.sort_unstable_by(|a, b| b.cmp(a));
     left.get(needed.saturating_sub(1)).copied().unwrap_or_default()
 }

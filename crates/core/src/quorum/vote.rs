@@ -1,10 +1,10 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::select;
 
 use super::{
-    ballot::{Fence, ballot, block, seen},
+    ballot::{Fence, block, propose},
     claims::{Candidate, Claim},
     command::{NodeCommand, Vote, Word},
     failure::too_few,
@@ -13,7 +13,7 @@ use super::{
     records::Record,
     round::{Round, round},
     state::Quorum,
-    tally::{Decision, Refusal, VoteCount, bit, count},
+    tally::{Decision, NodeSet, Refusal, VoteCount, bit, count},
 };
 use crate::{
     clock::Instant,
@@ -41,6 +41,8 @@ struct VoteAttempt<'a, N: QuorumNode> {
     /// Whether one node is asked before all: so those who ask for a lock do not split the nodes between them.
     one_first: bool,
     votes: VoteCount,
+    /// Why nodes have no vote.
+    failures: Vec<StoreError>,
     is_granted: bool,
 }
 
@@ -55,18 +57,18 @@ pub(super) async fn vote<N: QuorumNode>(
     let nodes = &quorum.nodes;
     let sent_at = nodes.clock.now();
     let micros = nodes.micros(&candidate.command.name);
-    let seen = seen(candidate.command.watermark, micros);
+    let (seen, ballot) = propose(candidate.command.watermark, micros);
     let mut attempt = VoteAttempt {
         quorum,
         candidate,
         number: quorum.next_attempt(),
-        ballot: ballot(seen, micros),
+        ballot,
         one_first,
         votes: VoteCount::new(nodes.count()),
+        failures: Vec::new(),
         is_granted: false,
     };
-    let mut failures = Vec::new();
-    let decision = attempt.ask(deadline, &mut failures).await;
+    let decision = attempt.ask(deadline).await;
     let refusal = attempt.votes.refusal();
     match decision {
         Decision::Granted => settle(attempt, claim, seen, (sent_at, deadline)).await,
@@ -74,23 +76,24 @@ pub(super) async fn vote<N: QuorumNode>(
         Decision::Split => Ok(VoteOutcome::Split(refusal)),
         Decision::Withdrawn => Ok(VoteOutcome::Withdrawn),
         Decision::TooFew | Decision::Open => {
+            let failures = &attempt.failures;
             let answered = nodes.count().saturating_sub(failures.len());
             let may_have_run =
                 attempt.votes.granted() != 0 || failures.iter().any(|error| !error.is_definite());
-            Err(too_few(answered, nodes.count(), &failures, may_have_run))
+            Err(too_few(answered, nodes.count(), failures, may_have_run))
         }
     }
 }
 
 impl<N: QuorumNode> VoteAttempt<'_, N> {
     /// Asks a majority, and others in place of those that refuse, fail, or take long.
-    async fn ask(&mut self, deadline: Instant, failures: &mut Vec<StoreError>) -> Decision {
+    async fn ask(&mut self, deadline: Instant) -> Decision {
         let (quorum, nodes) = (self.quorum, &self.quorum.nodes);
         let order = nodes.order(&self.candidate.command.name);
         let mut unasked = order.iter();
         let mut sent = FuturesUnordered::new();
         let (mut hedges, mut is_late) = (0, false);
-        let mut timer = nodes.clock.sleep_until(deadline);
+        let mut hedge_at = nodes.clock.now();
         loop {
             match (quorum.rules.decision)(&self.votes) {
                 // All are asked, and another one would be by now: who hangs decides nothing.
@@ -108,19 +111,44 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
                 let node = (quorum.rules.whom)(*node, order[0]);
                 self.votes.on_ask(node);
                 sent.push(nodes.send(node, self.command(), deadline));
-                timer = nodes.clock.sleep_until(nodes.clock.now() + nodes.hedge());
+                hedge_at = nodes.clock.now() + nodes.hedge();
             }
             select! {
                 biased;
                 reply = sent.next() => {
                     let Some((node, reply)) = reply else { return Decision::TooFew };
-                    failures.extend(nodes.failure(node, &reply));
+                    self.failures.extend(nodes.failure(node, &reply));
                     self.votes.on_answer(node, reply.as_ref().ok());
                 }
-                () = &mut timer, if !is_late => {
+                () = nodes.clock.sleep_until(hedge_at), if !is_late => {
                     hedges += 1;
                     is_late = unasked.len() == 0;
                 }
+            }
+        }
+    }
+
+    /// The fence of a lease that a majority granted, the nodes that have it, and how long they keep it; `None` if
+    /// they are no majority.
+    async fn agree(
+        &self,
+        least: u64,
+        deadline: Instant,
+    ) -> Result<Option<(u64, NodeSet, Vec<Duration>)>, StoreError> {
+        let (nodes, votes) = (&self.quorum.nodes, &self.votes);
+        match (self.quorum.rules.fence)(votes, nodes.count(), self.ballot, least) {
+            Fence::Accepted { by } => {
+                let left = votes.votes(by).map(|(_, vote)| vote.remaining).collect();
+                Ok(Some((self.ballot, by, left)))
+            }
+            Fence::ToSettle { fence } if fence > FenceToken::MAX => Err(StoreError::exhausted()),
+            Fence::ToSettle { fence } => {
+                let Acquire { ref name, id, .. } = self.candidate.command;
+                let word = Word::Settle { attempt: self.number, fence };
+                let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
+                let enough = |round: &Round| count(round.done) >= nodes.majority();
+                let round = round(nodes, votes.granted(), make, deadline, enough).await;
+                Ok(enough(&round).then_some((fence, round.done, round.left)))
             }
         }
     }
@@ -150,34 +178,16 @@ async fn settle<N: QuorumNode>(
     (sent_at, deadline): (Instant, Instant),
 ) -> Result<VoteOutcome, StoreError> {
     let (quorum, votes) = (attempt.quorum, &attempt.votes);
-    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
     let Acquire { ref name, id, ref label, keeps, .. } = attempt.candidate.command;
-    let (by, fence, mut left) =
-        match (quorum.rules.fence)(votes, nodes.count(), attempt.ballot, seen + 1) {
-            Fence::Accepted { by } => {
-                let left = votes.votes(by).map(|(_, vote)| vote.remaining).collect();
-                (by, attempt.ballot, left)
-            }
-            Fence::ToSettle { fence } if fence > FenceToken::MAX => {
-                return Err(StoreError::exhausted());
-            }
-            Fence::ToSettle { fence } => {
-                let word = Word::Settle { attempt: attempt.number, fence };
-                let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
-                let enough = |round: &Round| count(round.done) >= needed;
-                let round = round(nodes, votes.granted(), make, deadline, enough).await;
-                if !enough(&round) {
-                    return Ok(VoteOutcome::Split(Refusal::soon()));
-                }
-                (round.done, fence, round.left)
-            }
-        };
+    let Some((fence, by, mut left)) = attempt.agree(seen + 1, deadline).await? else {
+        return Ok(VoteOutcome::Split(Refusal::soon()));
+    };
     let its_votes = || votes.votes(by).map(|(_, vote)| vote);
     let contended = its_votes().any(|vote: Vote| vote.contended);
     let block = block(its_votes(), fence, seen);
     let token = |number| FenceToken::try_from(number).map_err(|_| StoreError::exhausted());
     let (first, last) = (token(block.first)?, token(block.last)?);
-    let remaining = (quorum.rules.left)(&mut left, needed);
+    let remaining = (quorum.rules.left)(&mut left, quorum.nodes.majority());
     let record = Record {
         name: name.clone(),
         id,

@@ -3,9 +3,9 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    quorum::{Busy, NodeAnswer, NodeLease, NodeReply, NodeWaiter, Vote, Word},
+    quorum::{Busy, NodeAnswer, NodeLease, NodeReply, Vote, Word},
     redis::decode::{id, layout_trouble, not_understood, shown, text},
-    store::StoreError,
+    store::{StoreError, WaiterRecord},
     types::printable,
 };
 
@@ -109,11 +109,11 @@ fn held(parts: &[Value]) -> Option<NodeLease> {
     })
 }
 
-fn waiters(list: &Value) -> Option<Vec<NodeWaiter>> {
+fn waiters(list: &Value) -> Option<Vec<WaiterRecord>> {
     let Value::Array(list) = list else { return None };
     let waiter = |one: &Value| {
         let Value::Array(parts) = one else { return None };
-        Some(NodeWaiter {
+        Some(WaiterRecord {
             id: id(parts.first()?)?,
             waiting_for: Duration::from_micros(number(parts, 1)?),
             silent_for: millis(number(parts, 2).unwrap_or(0)),

@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel,
-    quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeWaiter, Vote, Word},
-    store::Push,
+    quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word},
+    store::{Push, WaiterRecord},
 };
 
 /// What a node may do wrong.
@@ -314,7 +314,7 @@ impl Row {
                     let waiting_for = duration(now.saturating_sub(since));
                     let silent_for = duration(now.saturating_sub(waiter.heard_at));
                     let label = waiter.label.to_string();
-                    Some(NodeWaiter { id, waiting_for, silent_for, label })
+                    Some(WaiterRecord { id, waiting_for, silent_for, label })
                 })
                 .collect(),
         }
