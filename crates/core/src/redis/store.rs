@@ -36,8 +36,10 @@ use crate::{
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// One multiplexed connection, or a few, carry acquires and releases, see [`Connections`]. Inspections
-/// use a pool. One more connection brings the pushes of the server.
+/// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
+/// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
+/// for acknowledgements have connections of their own. Inspections use a pool. One more connection
+/// brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,

@@ -10,7 +10,7 @@ const TOLD_FOR: Duration = Duration::from_secs(60);
 pub(super) struct Impostors(BTreeMap<Endpoint, Instant>);
 
 impl Impostors {
-    /// Whether the node at a place is to be told of now.
+    /// Whether the node at an endpoint is to be told of now.
     pub(super) fn is_news(&mut self, endpoint: &Endpoint, now: Instant) -> bool {
         self.0.retain(|_, told_at| now < *told_at + TOLD_FOR);
         let is_news = !self.0.contains_key(endpoint);

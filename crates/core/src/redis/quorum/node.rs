@@ -65,8 +65,9 @@ impl RedisNode {
         let batcher = || {
             let (clock, runtime) = (Arc::clone(clock), runtime.clone());
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
-            let lane = Connection::new(dialer, Arc::clone(&clock), runtime.clone(), Some(greeting));
-            Batcher::new(lane, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
+            let connection =
+                Connection::new(dialer, Arc::clone(&clock), runtime.clone(), Some(greeting));
+            Batcher::new(connection, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
         let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;

@@ -12,7 +12,7 @@ pub struct FoundMaster {
 }
 
 impl FoundMaster {
-    /// Takes note of where a refresh has found the master, and says whether that is another place. Of
+    /// Takes note of where a refresh has found the master, and says whether that is another server. Of
     /// two refreshes, the one that began later is believed.
     pub fn note(known: &mut Option<Self>, refresh: u64, endpoint: &Endpoint) -> bool {
         if let Some(known) = known
