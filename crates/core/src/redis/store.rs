@@ -21,7 +21,7 @@ use super::{
     preamble::Preamble,
     readiness::{Readiness, Trial},
     scripts,
-    sharing::Sharing,
+    shared_calls::Sharing,
     subscriber::{Dialers, Subscriptions},
 };
 use crate::{

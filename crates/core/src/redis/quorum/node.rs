@@ -27,7 +27,7 @@ use crate::{
         dialer::Dialer,
         pool::RedisPool,
         scan, scripts,
-        sharing::Sharing,
+        shared_calls::Sharing,
         subscriber::{Dialers, Subscriptions},
     },
     store::{KeyScheme, Listener, StoreError, StoreErrorKind},

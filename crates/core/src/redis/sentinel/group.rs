@@ -13,8 +13,7 @@ use tokio::{
 };
 
 use super::{
-    ballot::{MasterVerdict, decide},
-    found::FoundMaster,
+    ballot::{FoundMaster, MasterVerdict, decide},
     member::{Sentinel, client_of},
 };
 use crate::{
