@@ -311,18 +311,12 @@ impl RedisStore {
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let write = |to: &mut Cmd| {
-            // One text for all: these are very many.
-            let mut text = String::new();
             for one in batch {
-                text.clear();
-                self.preamble.keys.write_lease(&mut text, &one.name);
-                to.arg(&*text);
+                to.arg(self.preamble.keys.lease(&one.name));
             }
             self.preamble.write_settings(to);
             for one in batch {
-                text.clear();
-                one.id.write_stored(&mut text);
-                to.arg(&*text).arg(one.fence.get()).arg(millis(one.ttl.get()));
+                to.arg(one.id.to_stored()).arg(one.fence.get()).arg(millis(one.ttl.get()));
             }
         };
         self.ready(deadline).await?;
