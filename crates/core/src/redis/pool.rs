@@ -105,9 +105,7 @@ impl RedisPool {
         if config.address.cluster().is_none() {
             return open(config, runtime);
         }
-        config.check().map_err(|error| {
-            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
-        })?;
+        config.checked()?;
         let home = runtime.clone();
         let open = Box::new(move |config: &RedisConfig, _: &[_]| open(config, home.clone()));
         Ok(Self {
