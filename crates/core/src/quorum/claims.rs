@@ -183,7 +183,7 @@ mod tests {
     use crate::{
         clock::SystemClock,
         store::Heartbeat,
-        types::{Acks, LockName, RuntimeId, RuntimeLabel, Ttl},
+        types::{Replication, LockName, RuntimeId, RuntimeLabel, Ttl},
     };
 
     fn id() -> AcquisitionId {
@@ -200,7 +200,7 @@ mod tests {
             label: RuntimeLabel::new("label"),
             keeps: false,
             wait: Some(heartbeat),
-            acks: Acks::NONE,
+            acks: Replication::NONE,
         };
         Candidate { command, life: heartbeat.claim_window, waited: Duration::from_secs(waited) }
     }

@@ -22,8 +22,7 @@ use super::{
     delivery::{CommandAnswer, Delivered, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
     preamble::Preamble,
-    shared_calls::{SharedCallPolicy, is_served},
-    sharing::Sharing,
+    shared_calls::{SharedCallPolicy, Sharing, is_served},
 };
 use crate::{
     clock::{Clock, Instant, within},

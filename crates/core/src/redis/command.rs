@@ -91,57 +91,48 @@ impl LockCommand {
         Some(SharedTerms { ttl, window, label, keeps })
     }
 
-    /// Writes the word, the id and the arguments; `text` is room for ids.
-    fn write(&self, to: &mut Cmd, text: &mut String) {
+    /// Writes the word, the id and the arguments.
+    fn write(&self, to: &mut Cmd) {
         match self {
             Self::Acquire(Acquire { id, watermark: seen, wait: None, .. }) => {
-                begin(to, "try", *id, text).arg(watermark(*seen));
+                begin(to, "try", *id).arg(watermark(*seen));
             }
             Self::Acquire(Acquire { id, watermark: seen, wait: Some(heartbeat), .. }) => {
-                begin(to, "acquire", *id, text).arg(watermark(*seen)).arg(heartbeat.number);
+                begin(to, "acquire", *id).arg(watermark(*seen)).arg(heartbeat.number);
             }
             Self::Heartbeat(Waiter { id, watermark: seen, heartbeat, .. }, _) => {
-                begin(to, "heartbeat", *id, text).arg(watermark(*seen)).arg(heartbeat.number);
+                begin(to, "heartbeat", *id).arg(watermark(*seen)).arg(heartbeat.number);
             }
-            Self::Release(release) => write_release(release, to, text),
+            Self::Release(release) => write_release(release, to),
             Self::Hold(Hold { id, fence, update, ttl, .. }) => {
-                begin(to, "hold", *id, text).arg(fence.get());
+                begin(to, "hold", *id).arg(fence.get());
                 to.arg(update.count.get()).arg(update.number).arg(millis(ttl.get()));
             }
             Self::Withdraw(Withdraw { id, .. }) => {
-                begin(to, "withdraw", *id, text).arg(millis(WITHDRAWAL_MARK));
+                begin(to, "withdraw", *id).arg(millis(WITHDRAWAL_MARK));
             }
         }
     }
 }
 
-fn write_release(release: &Release, to: &mut Cmd, text: &mut String) {
+fn write_release(release: &Release, to: &mut Cmd) {
     let (id, fence) = (release.id, release.fence.get());
     match (release.keep_in_range(), &release.next) {
         (Some(keep), _) => {
-            begin(to, "keep", id, text).arg(fence).arg(millis(keep));
+            begin(to, "keep", id).arg(fence).arg(millis(keep));
         }
         (None, Some(next)) => {
-            begin(to, "next", id, text).arg(fence);
-            write_id(to, next.id, text);
+            begin(to, "next", id).arg(fence).arg(next.id.to_stored());
             to.arg(watermark(next.watermark)).arg(next.heartbeat.number);
         }
         (None, None) => {
-            begin(to, "release", id, text).arg(fence);
+            begin(to, "release", id).arg(fence);
         }
     }
 }
 
-fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId, text: &mut String) -> &'a mut Cmd {
-    to.arg(word);
-    write_id(to, id, text);
-    to
-}
-
-fn write_id(to: &mut Cmd, id: AcquisitionId, text: &mut String) {
-    text.clear();
-    id.write_stored(text);
-    to.arg(&**text);
+fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId) -> &'a mut Cmd {
+    to.arg(word).arg(id.to_stored())
 }
 
 /// Written once for all commands that it is the same for.
@@ -154,14 +145,11 @@ struct SharedTerms<'a> {
 }
 
 impl SharedTerms<'_> {
-    /// Writes it; `text` is room for the label, which has a mark before it if the lock may be kept.
-    fn write(&self, to: &mut Cmd, text: &mut String) {
+    /// Writes it; the label has a mark before it if the lock may be kept.
+    fn write(&self, to: &mut Cmd) {
         to.arg("as").arg(millis(self.ttl.get())).arg(millis(self.window));
         if self.keeps {
-            text.clear();
-            text.push(RuntimeLabel::KEEPS);
-            text.push_str(self.label.as_str());
-            to.arg(&**text);
+            to.arg(format!("{}{}", RuntimeLabel::KEEPS, self.label));
         } else {
             to.arg(self.label.as_str());
         }
@@ -190,14 +178,11 @@ impl Dialect for Preamble {
     }
 
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand> + Clone) {
-        let mut text = String::with_capacity(128);
         for command in commands.clone() {
-            self.keys.each(command.name(), &mut text, |key| {
-                to.arg(key);
-            });
+            self.write_keys(to, command.name());
         }
         self.write_settings(to);
-        Self::write_words(to, commands, text);
+        write_words(to, commands);
     }
 
     fn gathered() -> Option<Gathered<Self>> {
@@ -209,32 +194,25 @@ impl Dialect for Preamble {
 impl Preamble {
     /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
     pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
-        let mut text = String::with_capacity(128);
         self.write_settings(to);
         to.arg(commands.len());
         for command in commands {
-            text.clear();
-            self.keys.write_lease(&mut text, command.name());
-            to.arg(&*text);
+            to.arg(self.keys.lease(command.name()));
         }
-        Self::write_words(to, commands.iter(), text);
+        write_words(to, commands.iter());
     }
+}
 
-    fn write_words<'a>(
-        to: &mut Cmd,
-        commands: impl Iterator<Item = &'a LockCommand>,
-        mut text: String,
-    ) {
-        let mut written = None;
-        for command in commands {
-            if let Some(common) = command.common()
-                && written.as_ref() != Some(&common)
-            {
-                common.write(to, &mut text);
-                written = Some(common);
-            }
-            command.write(to, &mut text);
+fn write_words<'a>(to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand>) {
+    let mut written = None;
+    for command in commands {
+        if let Some(common) = command.common()
+            && written.as_ref() != Some(&common)
+        {
+            common.write(to);
+            written = Some(common);
         }
+        command.write(to);
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     quorum::QuorumSettings,
-    store::{FenceSettings, KeyScheme},
+    store::{FenceSettings, KeyScheme, StoreError, StoreErrorKind},
     types::{Namespace, Replication, SettingError},
 };
 
@@ -160,6 +160,13 @@ impl RedisConfig {
         SettingError::check("connect timeout", self.connect_timeout, TIMEOUTS)?;
         SettingError::check("command timeout", self.command_timeout, TIMEOUTS)?;
         Ok(())
+    }
+
+    /// As [`check`](Self::check), with an error of a store.
+    pub(super) fn checked(&self) -> Result<(), StoreError> {
+        self.check().map_err(|error| {
+            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
+        })
     }
 
     /// A client with the TLS settings of the configuration.

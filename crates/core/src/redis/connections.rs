@@ -18,7 +18,7 @@ use super::{
     connection::Connection,
     dialer::Dialer,
     preamble::Preamble,
-    sharing::Sharing,
+    shared_calls::Sharing,
 };
 use crate::{
     clock::{Clock, Instant, within},

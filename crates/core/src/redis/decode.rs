@@ -306,26 +306,15 @@ pub(super) fn not_understood(answer: &str) -> StoreError {
     )
 }
 
-/// The beginning of an answer that is not understood, however long it is.
+/// The beginning of an answer that is not understood.
 pub(super) fn shown(answer: &impl fmt::Debug) -> String {
-    /// A text that takes no more than so much.
-    struct Beginning(String);
-
-    impl fmt::Write for Beginning {
-        fn write_str(&mut self, part: &str) -> fmt::Result {
-            const MOST: usize = 300;
-            let room = MOST - self.0.chars().count().min(MOST);
-            self.0.extend(part.chars().take(room));
-            // The rest is not even written.
-            if room == 0 { Err(fmt::Error) } else { Ok(()) }
-        }
+    const MOST: usize = 300;
+    let mut shown = format!("{answer:?}");
+    if let Some((end, _)) = shown.char_indices().nth(MOST) {
+        shown.truncate(end);
+        shown.push('…');
     }
-
-    let mut beginning = Beginning(String::new());
-    if fmt::write(&mut beginning, format_args!("{answer:?}")).is_err() {
-        beginning.0.push('…');
-    }
-    beginning.0
+    shown
 }
 
 /// The answer to `SCAN`: the next cursor, which is 0 at the end, and keys.

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
-    store::{StoreError, StoreErrorKind},
+    store::StoreError,
 };
 
 /// Makes connections to one server, or to the master of one group, each set up alike.
@@ -68,9 +68,7 @@ impl Dialer {
         clock: Arc<dyn Clock>,
         runtime: Option<&Handle>,
     ) -> Result<Self, StoreError> {
-        config.check().map_err(|error| {
-            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
-        })?;
+        config.checked()?;
         let endpoint: Arc<str> = config.address.to_string().into();
         let (login, info) = Login::split_off(config);
         let info = info.set_tcp_settings(tcp_settings());

@@ -22,7 +22,7 @@ impl Endpoint {
         Some(Self { host: host.into(), port: port.parse().ok().filter(|port| *port > 0)? })
     }
 
-    /// The place of a server that listens on TCP.
+    /// The endpoint of a server that listens on TCP.
     pub(super) fn of(addr: &ConnectionAddr) -> Option<Self> {
         match addr {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
@@ -32,7 +32,7 @@ impl Endpoint {
         }
     }
 
-    /// How to connect there: as `template` says, but for its place.
+    /// How to connect there: as `template` says, but for its endpoint.
     pub(super) fn info(&self, template: &ConnectionInfo) -> Result<ConnectionInfo, RedisError> {
         let Self { host, port } = self.clone();
         let addr = match template.addr() {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_host_and_port() {
+    fn an_endpoint_is_host_and_port() {
         let teller = Endpoint { host: "t".into(), port: 1 };
         let read =
             |text| Endpoint::read(text, &teller).map(|endpoint| (endpoint.host, endpoint.port));

@@ -40,7 +40,6 @@ mod scripts;
 mod sending;
 mod sentinel;
 mod shared_calls;
-mod sharing;
 mod store;
 mod subscriber;
 #[cfg(feature = "tls")]

@@ -105,9 +105,7 @@ impl RedisPool {
         if config.address.cluster().is_none() {
             return open(config, runtime);
         }
-        config.check().map_err(|error| {
-            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
-        })?;
+        config.checked()?;
         let home = runtime.clone();
         let open = Box::new(move |config: &RedisConfig, _: &[_]| open(config, home.clone()));
         Ok(Self {
@@ -264,9 +262,11 @@ impl RedisPool {
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Answered, StoreError> {
+        let here = Handle::try_current().map(|here| here.id()).ok();
+        let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
         let answer = pin!(async {
             // Boxed, as it is large: otherwise it would be a part of every inspection.
-            let taken = within(clock, deadline, Box::pin(self.take())).await;
+            let taken = within(clock, deadline, Box::pin(self.take(is_home))).await;
             let mut borrowed = taken.unwrap_or_else(|| Err(none_in_time()))?;
             let epoch = borrowed.epoch;
             let is_asking = self.dialer().is_some_and(|dialer| dialer.is_asking);
@@ -300,12 +300,12 @@ impl RedisPool {
     }
 
     /// Takes a connection, which is made on the pool's runtime if there is none.
-    async fn take(&self) -> Result<Borrowed, StoreError> {
+    async fn take(&self, is_home: bool) -> Result<Borrowed, StoreError> {
         match &self.source {
             Source::Own(pool) => {
                 let (pool, until) = (pool.clone(), SystemClock.now() + self.timeout);
                 let taking = Box::pin(async move { within(&SystemClock, until, pool.get()).await });
-                match self.spawned(taking).await?.ok_or_else(none_in_time)? {
+                match self.taken(is_home, taking).await?.ok_or_else(none_in_time)? {
                     Ok(taken) => Ok(Borrowed::of_own(taken)),
                     Err(PoolError::Backend(error)) => Err(error),
                     Err(other) => Err(unavailable(&other)),
@@ -315,7 +315,7 @@ impl RedisPool {
             Source::Theirs(pool) => {
                 let pool = pool.clone();
                 let taking = async move { pool.get().await };
-                match self.spawned(taking).await? {
+                match self.taken(is_home, taking).await? {
                     Ok(taken) => Ok(Borrowed::of_theirs(taken)),
                     Err(PoolError::Backend(error)) => Err(super::classify::classify_dial(&error)),
                     Err(PoolError::Timeout(_)) => Err(none_in_time()),
@@ -326,15 +326,16 @@ impl RedisPool {
         }
     }
 
-    /// Runs to its end on the pool's tokio runtime, even if the handle is dropped: then it gives the
-    /// connection back.
-    async fn spawned<T: Send + 'static>(
+    /// Takes a connection on the pool's tokio runtime. Elsewhere it is a task that goes on when the
+    /// handle is dropped, and gives the connection back.
+    async fn taken<T: Send + 'static>(
         &self,
+        is_home: bool,
         taking: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.runtime {
-            Some(home) => home.spawn(taking).await.map_err(|died| no_runtime(&died)),
-            None => Ok(taking.await),
+            Some(home) if !is_home => home.spawn(taking).await.map_err(|died| no_runtime(&died)),
+            _ => Ok(taking.await),
         }
     }
 

@@ -39,8 +39,6 @@ impl Preamble {
     }
 
     pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
-        self.keys.each(name, &mut String::new(), |key| {
-            to.arg(key);
-        });
+        to.arg(&self.keys.all(name));
     }
 }

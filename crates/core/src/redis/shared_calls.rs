@@ -1,8 +1,23 @@
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use redis::Value;
 
 use crate::{clock::Instant, types::LockName};
+
+/// Which commands share calls.
+#[derive(Debug, Clone)]
+pub(super) enum Sharing {
+    /// Any.
+    All,
+    /// None.
+    None,
+    /// Those of the fast path, on a node of a Cluster that was seen to take such calls, see
+    /// [`SharedCallPolicy`].
+    Quick(Arc<AtomicBool>),
+}
 
 /// Which commands share calls on a node of a Cluster, where a shared call serves the fast path alone
 /// (ADR 0066).

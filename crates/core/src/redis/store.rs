@@ -21,7 +21,7 @@ use super::{
     preamble::Preamble,
     readiness::{Readiness, Trial},
     scripts,
-    sharing::Sharing,
+    shared_calls::Sharing,
     subscriber::{Dialers, Subscriptions},
 };
 use crate::{
@@ -36,8 +36,10 @@ use crate::{
 
 /// Leases on a Redis server, version 6.2 or newer.
 ///
-/// One multiplexed connection, or a few, carry acquires and releases, see [`Connections`]. Inspections
-/// use a pool. One more connection brings the pushes of the server.
+/// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
+/// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
+/// for acknowledgements have connections of their own. Inspections use a pool. One more connection
+/// brings the pushes of the server.
 #[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
@@ -309,18 +311,12 @@ impl RedisStore {
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let write = |to: &mut Cmd| {
-            // One text for all: these are very many.
-            let mut text = String::new();
             for one in batch {
-                text.clear();
-                self.preamble.keys.write_lease(&mut text, &one.name);
-                to.arg(&*text);
+                to.arg(self.preamble.keys.lease(&one.name));
             }
             self.preamble.write_settings(to);
             for one in batch {
-                text.clear();
-                one.id.write_stored(&mut text);
-                to.arg(&*text).arg(one.fence.get()).arg(millis(one.ttl.get()));
+                to.arg(one.id.to_stored()).arg(one.fence.get()).arg(millis(one.ttl.get()));
             }
         };
         self.ready(deadline).await?;

@@ -34,12 +34,6 @@ impl KeyScheme {
         self.tagged(name, LEASE)
     }
 
-    /// Appends the key of the lease.
-    pub(crate) fn write_lease(&self, to: &mut String, name: &LockName) {
-        self.write_tag(to, name);
-        to.push_str(LEASE);
-    }
-
     /// A glob of Redis for the keys of the leases of all locks that match a pattern, and of others: it
     /// has one `*` at most, because a glob with many takes a server long.
     pub(crate) fn leases(&self, pattern: &NamePattern) -> String {
@@ -60,36 +54,14 @@ impl KeyScheme {
         LockName::new(name).ok()
     }
 
-    /// Passes on the four keys of a lock, in the order of the scripts; `text` is room for one.
-    pub(crate) fn each(&self, name: &LockName, text: &mut String, mut key: impl FnMut(&str)) {
-        self.each_of(name, &[LEASE, QUEUE, WAITERS, WITHDRAWN], text, &mut key);
+    /// The four keys of a lock, in the order of the scripts.
+    pub(crate) fn all(&self, name: &LockName) -> [String; 4] {
+        [LEASE, QUEUE, WAITERS, WITHDRAWN].map(|what| self.tagged(name, what))
     }
 
-    /// Passes on the three keys of a lock on a node of a quorum, in the order of its script.
-    pub(crate) fn each_on_node(
-        &self,
-        name: &LockName,
-        text: &mut String,
-        mut key: impl FnMut(&str),
-    ) {
-        self.each_of(name, &[LEASE, WAITERS, WITHDRAWN], text, &mut key);
-    }
-
-    fn each_of(
-        &self,
-        name: &LockName,
-        which: &[&str],
-        text: &mut String,
-        key: &mut impl FnMut(&str),
-    ) {
-        text.clear();
-        self.write_tag(text, name);
-        let tag = text.len();
-        for what in which {
-            text.truncate(tag);
-            text.push_str(what);
-            key(text);
-        }
+    /// The three keys of a lock on a node of a quorum, in the order of its script.
+    pub(crate) fn all_on_node(&self, name: &LockName) -> [String; 3] {
+        [LEASE, WAITERS, WITHDRAWN].map(|what| self.tagged(name, what))
     }
 
     /// The mark by which a node of a quorum knows that it has all its data.
@@ -123,15 +95,7 @@ impl KeyScheme {
     }
 
     fn tagged(&self, name: &LockName, what: &str) -> String {
-        let mut key = String::new();
-        self.write_tag(&mut key, name);
-        key + what
-    }
-
-    fn write_tag(&self, to: &mut String, name: &LockName) {
-        for part in [self.namespace.as_str(), ":{", name.as_str(), "}:"] {
-            to.push_str(part);
-        }
+        [self.namespace.as_str(), ":{", name.as_str(), "}:", what].concat()
     }
 }
 

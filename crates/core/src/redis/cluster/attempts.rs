@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
 use super::{
-    redirect::Redirect,
-    redirect_policy::{Learnt, RedirectPolicy},
+    redirect::{Learnt, Redirect, RedirectPolicy},
     topology::{ClusterNode, ClusterTopology},
 };
 use crate::{
@@ -11,7 +10,7 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// The way of one command to the node that runs it: each attempt is [sent](Self::next), and its
+/// The attempts of one command, until a node has run it: each is [sent](Self::next), and its
 /// answer [judged](Self::settle), until one is no redirection or the deadline comes.
 ///
 /// A node that redirects a command, or refuses it because nobody serves its slot, has not run it.
@@ -28,7 +27,7 @@ pub(in crate::redis) struct Attempts<'a, N> {
 }
 
 impl<N: Send + Sync + 'static> ClusterTopology<N> {
-    /// The way of a command about keys of a slot.
+    /// The attempts of a command about keys of a slot.
     pub(in crate::redis) fn attempts(
         self: &Arc<Self>,
         slot: u16,

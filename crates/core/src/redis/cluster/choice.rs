@@ -32,7 +32,7 @@ pub enum Choice {
 /// After so many probes in vain, what is known is given up for an older view of the same Cluster.
 const LONG: u32 = 4;
 
-/// Chooses among the views that nodes have told, each with the place of its teller.
+/// Chooses among the views that nodes have told, each with the endpoint of its teller.
 ///
 /// An epoch tells which of two views of one Cluster is newer, and nothing of two Clusters: the
 /// address of a node that died may belong to a node of another Cluster by now. So a view counts if it

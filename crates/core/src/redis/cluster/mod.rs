@@ -2,13 +2,10 @@
 
 mod attempts;
 mod choice;
-mod impostors;
 mod known_nodes;
-mod masters;
 mod owners;
 mod probe;
 mod redirect;
-mod redirect_policy;
 mod slot;
 mod store;
 mod topology;
@@ -16,11 +13,10 @@ mod view;
 
 pub use choice::{Choice, Probe, choose};
 pub(super) use known_nodes::{KnownNodes, unknown_node};
-pub(super) use masters::{ClusterMaster, masters};
 pub use owners::SlotOwners;
-pub use redirect::Redirect;
+pub(super) use probe::{ClusterMaster, masters};
 pub(super) use redirect::is_elsewhere;
-pub use redirect_policy::{Learnt, RedirectPolicy};
+pub use redirect::{Learnt, Redirect, RedirectPolicy};
 pub use slot::{slot_of, slot_of_lock};
 pub use store::ClusterStore;
 pub(super) use store::probe_in;

@@ -1,4 +1,6 @@
 use std::{
+    collections::BTreeMap,
+    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -11,7 +13,6 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 use super::{
     choice::{Choice, Probe, choose, is_enough},
-    impostors::Impostors,
     known_nodes::unknown_node,
     view::View,
 };
@@ -296,4 +297,61 @@ fn no_view(error: &RedisError) -> NotDialed {
         return NotDialed::because(error);
     };
     StoreError::new(StoreErrorKind::Config, what, remedy).as_answer().into()
+}
+
+/// A master, and the slots that it owns.
+pub(in crate::redis) struct ClusterMaster {
+    pub(in crate::redis) endpoint: Endpoint,
+    pub(in crate::redis) slots: Vec<RangeInclusive<u16>>,
+}
+
+/// Asks nodes of a Cluster for its masters.
+pub(in crate::redis) async fn masters(
+    config: &RedisConfig,
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<ClusterMaster>, StoreError> {
+    let seeds = config.address.cluster().unwrap_or_default().to_vec();
+    let nothing = KnownCluster { view: None, longest: Duration::ZERO };
+    let view = Arc::new(Prober::new(config, clock)).probe(seeds, nothing, Wanted::All).await?;
+    let mut masters = BTreeMap::<Endpoint, Vec<_>>::new();
+    for (slots, endpoint) in view.owners {
+        masters.entry(endpoint).or_default().push(slots);
+    }
+    Ok(masters.into_iter().map(|(endpoint, slots)| ClusterMaster { endpoint, slots }).collect())
+}
+
+/// For how long nothing is told of a node that was told of.
+const TOLD_FOR: Duration = Duration::from_secs(60);
+
+/// Nodes of other Clusters that were met, and when they were told of.
+#[derive(Debug, Default)]
+pub(super) struct Impostors(BTreeMap<Endpoint, Instant>);
+
+impl Impostors {
+    /// Whether the node at an endpoint is to be told of now.
+    pub(super) fn is_news(&mut self, endpoint: &Endpoint, now: Instant) -> bool {
+        self.0.retain(|_, told_at| now < *told_at + TOLD_FOR);
+        let is_news = !self.0.contains_key(endpoint);
+        if is_news {
+            self.0.insert(endpoint.clone(), now);
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_told_of_once_a_minute() {
+        let mut impostors = Impostors::default();
+        let at = |secs| Instant::at(Duration::from_secs(secs));
+        let [one, other] = [1, 2].map(|port| Endpoint { host: "h".into(), port });
+        assert!(impostors.is_news(&one, at(0)) && !impostors.is_news(&one, at(59)));
+        assert!(impostors.is_news(&other, at(59)) && impostors.is_news(&one, at(60)));
+        assert_eq!(impostors.0.len(), 2);
+        impostors.is_news(&one, at(500));
+        assert_eq!(impostors.0.len(), 1, "what is long past is forgotten");
+    }
 }

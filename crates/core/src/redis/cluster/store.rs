@@ -88,9 +88,7 @@ impl ClusterStore {
         runtime: Handle,
         runtime_id: RuntimeId,
     ) -> Result<Self, StoreError> {
-        config.check().map_err(|error| {
-            StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
-        })?;
+        config.checked()?;
         let open = {
             let (clock, runtime) = (Arc::clone(&clock), runtime.clone());
             move |config: &RedisConfig, slots: &[RangeInclusive<u16>]| {

@@ -191,7 +191,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         state.nodes.values().filter(is_known).cloned().collect()
     }
 
-    /// What commands for each master are sent with, by its place.
+    /// What commands for each master are sent with, by its endpoint.
     pub(super) fn by_endpoint(&self) -> BTreeMap<String, Arc<N>> {
         let masters = self.masters();
         masters.iter().map(|node| (node.endpoint.to_string(), Arc::clone(&node.store))).collect()
@@ -406,7 +406,7 @@ impl<N> TopologyState<N> {
         });
     }
 
-    /// The node at a place, opened where it is not known yet. One that was only asked for slots on
+    /// The node at an endpoint, opened where it is not known yet. One that was only asked for slots on
     /// their way is opened anew when it owns `slots`: nobody has checked it.
     fn node_at(
         &mut self,

@@ -35,7 +35,7 @@ impl View {
         })
     }
 
-    /// Whether this view and a known one are of one Cluster: a node keeps its id, whatever its place
+    /// Whether this view and a known one are of one Cluster: a node keeps its id, whatever its endpoint
     /// and its role are.
     ///
     /// A server that only imitates a Cluster may tell no ids. Then it cannot be told from another one.

@@ -80,9 +80,7 @@ impl Dialect for NodeDialect {
         let mut text = String::with_capacity(128);
         to.arg(&self.boot);
         for command in commands.clone() {
-            text.clear();
-            self.keys.write_lease(&mut text, &command.name);
-            to.arg(&*text);
+            to.arg(self.keys.lease(&command.name));
         }
         to.arg(&self.settings);
         let mut written = String::new();

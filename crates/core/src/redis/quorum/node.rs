@@ -25,7 +25,7 @@ use crate::{
         dialer::Dialer,
         pool::RedisPool,
         scan, scripts,
-        sharing::Sharing,
+        shared_calls::Sharing,
         subscriber::{Dialers, Subscriptions},
     },
     store::{KeyScheme, Listener, StoreError},
@@ -84,10 +84,7 @@ impl RedisNode {
         deadline: Instant,
     ) -> Result<(), StoreError> {
         let write = |to: &mut Cmd| {
-            self.keys.each_on_node(probe, &mut String::new(), |key| {
-                to.arg(key);
-            });
-            to.arg(self.keys.channel(runtime));
+            to.arg(&self.keys.all_on_node(probe)).arg(self.keys.channel(runtime));
         };
         let call = ScriptCall::new(&scripts::QUORUM_PREFLIGHT, 3, &write);
         let Some(batcher) = self.commands.first() else { return Ok(()) };

@@ -13,8 +13,7 @@ use tokio::{
 };
 
 use super::{
-    ballot::{MasterVerdict, decide},
-    found::FoundMaster,
+    ballot::{FoundMaster, MasterVerdict, decide},
     member::{Sentinel, client_of},
 };
 use crate::{
@@ -46,7 +45,7 @@ const NO_ANSWER: &str = "no Sentinel answers";
 pub(in crate::redis) struct Sentinels {
     members: Vec<Arc<Sentinel>>,
     name: String,
-    /// How to connect to a master, but for its place.
+    /// How to connect to a master, but for its endpoint.
     template: ConnectionInfo,
     config: RedisConfig,
     clock: Arc<dyn Clock>,
