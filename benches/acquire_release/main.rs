@@ -7,6 +7,9 @@
 
 mod cpu;
 mod far_server;
+#[path = "../figures.rs"]
+#[expect(dead_code, reason = "the table has columns of its own")]
+mod figures;
 #[path = "../library.rs"]
 #[expect(dead_code, reason = "leases are not renewed here")]
 mod library;

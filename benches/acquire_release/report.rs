@@ -1,6 +1,6 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use crate::{round::Round, subjects::Subject};
+use crate::{figures::Spread, round::Round, subjects::Subject};
 
 /// The rounds of all subjects, by kind of runtime and number of tasks.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Report {
                 println!(
                     "{kind:<15} {tasks:>5}  {:<14}  {:>24}  {:>8.2}  {:>9.1}  {:>9.1}  {:>7.0}  {:>7.0}",
                     subject.name(),
-                    speed.shown(),
+                    speed.shown(0),
                     ratio(subjects, *subject, Subject::Rslock, |round| round.pairs_per_second),
                     median(|round| round.client_micros),
                     median(|round| round.server_micros),
@@ -96,28 +96,4 @@ fn ratio(
 ) -> f64 {
     let of = |subject| subjects.get(&subject).map_or(&[][..], Vec::as_slice).iter().map(value);
     Spread::of(of(one).zip(of(other)).map(|(one, other)| one / other)).median
-}
-
-/// Median, least and most of some values.
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        Self {
-            median: at(values.len() / 2),
-            least: at(0),
-            most: at(values.len().saturating_sub(1)),
-        }
-    }
-
-    fn shown(&self) -> String {
-        format!("{:.0} ({:.0}..{:.0})", self.median, self.least, self.most)
-    }
 }

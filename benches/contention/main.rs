@@ -7,12 +7,19 @@
 //! waiters.
 
 mod crowd;
+#[path = "../failures.rs"]
+mod failures;
+#[path = "../figures.rs"]
+mod figures;
+#[path = "../goal.rs"]
+mod goal;
 #[path = "../library.rs"]
 #[expect(dead_code, reason = "leases are not renewed here")]
 mod library;
 mod options;
 mod orchestrate;
 mod output;
+mod peers;
 mod subjects;
 mod worker;
 

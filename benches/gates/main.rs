@@ -5,6 +5,9 @@
 //! private servers. `--seconds N` is the length of a round, `--rounds N` how many there are of
 //! each, `--only TEXT` leaves out the rows whose names do not contain the text.
 
+#[path = "../figures.rs"]
+#[expect(dead_code, reason = "the table has columns of its own")]
+mod figures;
 mod options;
 mod report;
 mod round;

@@ -1,3 +1,5 @@
+use crate::figures::Spread;
+
 /// The rounds of each row, in the order in which the rows were measured.
 #[derive(Debug, Default)]
 pub(crate) struct Report(Vec<(&'static str, Vec<Pair>)>);
@@ -20,8 +22,8 @@ impl Report {
         println!("{:<22} {:>30} {:>30} {:>20}", "", "without", "through the gate", "ratio");
         for (row, rounds) in &self.0 {
             let [plain, gated, ratio] = spreads(rounds);
-            let ratio = format!("{:.2} ({:.2}..{:.2})", ratio.median, ratio.least, ratio.most);
-            println!("{row:<22} {:>30} {:>30} {ratio:>20}", plain.shown(), gated.shown());
+            let (plain, gated, ratio) = (plain.shown(0), gated.shown(0), ratio.shown(2));
+            println!("{row:<22} {plain:>30} {gated:>30} {ratio:>20}");
         }
         println!("\nratio: median of the ratios of two rounds that followed each other.\n");
         for (row, rounds) in &self.0 {
@@ -38,25 +40,4 @@ impl Report {
 fn spreads(rounds: &[Pair]) -> [Spread; 3] {
     let of: [fn(&Pair) -> f64; 3] = [|pair| pair.0, |pair| pair.1, |(plain, gated)| gated / plain];
     of.map(|value| Spread::of(rounds.iter().map(value)))
-}
-
-/// Median, least and most of some values.
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        let last = values.len().saturating_sub(1);
-        Self { median: at(values.len() / 2), least: at(0), most: at(last) }
-    }
-
-    fn shown(&self) -> String {
-        format!("{:.0} ({:.0}..{:.0})", self.median, self.least, self.most)
-    }
 }

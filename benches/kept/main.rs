@@ -23,6 +23,12 @@ mod waits;
 mod calls;
 #[path = "../acquire_release/cpu.rs"]
 mod cpu;
+#[path = "../failures.rs"]
+mod failures;
+#[path = "../figures.rs"]
+mod figures;
+#[path = "../goal.rs"]
+mod goal;
 #[path = "../contention/worker/sleeper.rs"]
 mod sleeper;
 #[path = "../contention/worker/window.rs"]
@@ -61,11 +67,11 @@ fn measure(arguments: &[String]) -> Result<(), Failure> {
             eprintln!("{scenario}: round {} of {rounds}", number + 1);
             match scenario.round(&mut bed, number) {
                 Ok(round) => report.add(scenario, round),
-                Err(failure) => report.fail(format!("{scenario}: {failure}")),
+                Err(failure) => report.failures.add(format!("{scenario}: {failure}")),
             }
         }
         report.print_table(scenario);
     }
     report.print_end();
-    report.end()
+    report.failures.end()
 }

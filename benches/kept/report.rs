@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Failure,
+    failures::Failures,
+    figures::{Spread, cells, key, shown},
     round::{Round, Value},
     scenario::Scenario,
     subjects::Subject,
@@ -19,7 +20,7 @@ one by another process than the one before.";
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rounds: BTreeMap<Scenario, BTreeMap<Subject, Vec<Round>>>,
-    failures: Vec<String>,
+    pub(crate) failures: Failures,
 }
 
 /// The columns after the rates: head, value, digits after the point.
@@ -44,26 +45,15 @@ impl Report {
         }
     }
 
-    /// Adds something that went wrong.
-    pub(crate) fn fail(&mut self, text: String) {
-        eprintln!("{text}");
-        self.failures.push(text);
-    }
-
-    /// An error if anything went wrong.
-    pub(crate) fn end(&self) -> Result<(), Failure> {
-        if self.failures.is_empty() { Ok(()) } else { Err(self.failures.join("; ").into()) }
-    }
-
     /// Prints the table of a scenario.
     pub(crate) fn print_table(&self, scenario: Scenario) {
         println!("\n{} ({scenario})\n", scenario.describe());
-        let heads = cells(COLUMNS.iter().map(|(head, ..)| (*head).into()));
+        let heads = cells(14, COLUMNS.iter().map(|(head, ..)| (*head).into()));
         println!("{:<12}{:>30}{:>9}{heads}", "", "acquired/s", "× this");
         for &subject in scenario.subjects() {
             let own = |value| Spread::of(self.values(scenario, subject, value));
             let others = COLUMNS.iter().map(|&(_, value, digits)| shown(own(value).median, digits));
-            let others = cells(others);
+            let others = cells(14, others);
             println!(
                 "{:<12}{:>30}{:>9}{others}",
                 subject.name(),
@@ -82,16 +72,12 @@ impl Report {
                     Some(subject) => self.ratio(scenario, subject, target.value),
                     None => Spread::of(self.values(scenario, scenario.subjects()[0], target.value)),
                 };
-                let goal = target.goal;
-                let verdict = if goal.is_reached(spread.median) { "reached" } else { "MISSED" };
-                let (row, bound) = (format!("{scenario}: {}", target.what), goal.bound());
-                println!("{row:<45}{:>28}   {} {bound:<7}{verdict}", spread.shown(4), goal.sign());
+                let verdict = target.goal.verdict(spread.median);
+                let row = format!("{scenario}: {}", target.what);
+                println!("{row:<45}{:>28}   {verdict}", spread.shown(4));
             }
         }
-        for failure in &self.failures {
-            println!("FAILED: {failure}");
-        }
-        println!();
+        self.failures.print();
         for (&scenario, subjects) in &self.rounds {
             for &subject in subjects.keys() {
                 self.print_json(scenario, subject);
@@ -107,7 +93,7 @@ impl Report {
             "ratio": self.ratio(scenario, subject, ACQUIRED).median,
         });
         for (head, value, _) in COLUMNS {
-            let key = head.replace([' ', '/'], "_").replace('µ', "u").to_lowercase();
+            let key = key(head);
             row[key.clone()] = Spread::of(self.values(scenario, subject, value)).median.into();
             row[key + "_ratio"] = self.ratio(scenario, subject, value).median.into();
         }
@@ -130,39 +116,4 @@ impl Report {
         let others = self.values(scenario, subject, value);
         Spread::of(first.zip(others).map(|(first, other)| first / other))
     }
-}
-
-/// Median, least and most of some values.
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        Self {
-            median: at(values.len() / 2),
-            least: at(0),
-            most: at(values.len().saturating_sub(1)),
-        }
-    }
-
-    fn shown(&self, digits: usize) -> String {
-        if self.median.is_nan() {
-            return "–".into();
-        }
-        format!("{:.digits$} ({:.digits$}..{:.digits$})", self.median, self.least, self.most)
-    }
-}
-
-fn cells(texts: impl Iterator<Item = String>) -> String {
-    texts.fold(String::new(), |line, text| format!("{line}{text:>14}"))
-}
-
-fn shown(value: f64, digits: usize) -> String {
-    if value.is_nan() { "–".into() } else { format!("{value:.digits$}") }
 }

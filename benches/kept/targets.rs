@@ -1,4 +1,9 @@
-use crate::{round::Value, scenario::Scenario, subjects::Subject};
+use crate::{
+    goal::Goal::{self, AtLeast, AtMost},
+    round::Value,
+    scenario::Scenario,
+    subjects::Subject,
+};
 
 /// What a scenario has to reach in one run: a value of its first subject.
 #[derive(Debug, Clone, Copy)]
@@ -8,36 +13,6 @@ pub(crate) struct Target {
     /// Divided by the same value of this subject, if there is one.
     pub(crate) by: Option<Subject>,
     pub(crate) goal: Goal,
-}
-
-/// A bound on the good side of which a value is to be.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Goal {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-use Goal::{AtLeast, AtMost};
-
-impl Goal {
-    pub(crate) fn sign(self) -> char {
-        match self {
-            AtLeast(_) => '≥',
-            AtMost(_) => '≤',
-        }
-    }
-
-    pub(crate) fn bound(self) -> f64 {
-        let (AtLeast(bound) | AtMost(bound)) = self;
-        bound
-    }
-
-    pub(crate) fn is_reached(self, value: f64) -> bool {
-        match self {
-            AtLeast(bound) => value >= bound,
-            AtMost(bound) => value <= bound,
-        }
-    }
 }
 
 /// The targets of a scenario.

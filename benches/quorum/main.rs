@@ -10,9 +10,16 @@
 //! `cargo test` does. Called with the argument `worker`, this program is one of those processes.
 //! `scripts/bench-quorum.sh` installs the peer in JavaScript, too, which is left out otherwise.
 
+#[path = "../failures.rs"]
+mod failures;
+#[path = "../figures.rs"]
+#[expect(dead_code, reason = "the table has columns of its own")]
+mod figures;
 mod options;
 mod orchestrate;
+mod peers;
 mod subjects;
+#[path = "../contention/worker/mod.rs"]
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]

@@ -4,7 +4,13 @@
 //! Every run is a process of its own on a server of its own. Called with the argument `worker`,
 //! this program is that process.
 
+#[path = "../arguments.rs"]
 mod arguments;
+#[path = "../failures.rs"]
+mod failures;
+#[path = "../figures.rs"]
+#[expect(dead_code, reason = "every run is one round")]
+mod figures;
 #[path = "../library.rs"]
 mod library;
 mod orchestrate;

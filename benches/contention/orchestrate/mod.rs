@@ -2,18 +2,23 @@
 
 mod calls;
 mod mode;
+mod process;
 mod report;
 mod round;
 mod run;
 mod targets;
 
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use calls::Calls;
 use leasehold_testkit::RedisServer;
 use mode::{Mode, SUBJECTS};
+use process::{Lengths, Process};
 use report::Report;
-use run::{Lengths, Process};
 
 use crate::{Failure, crowd::Crowd};
 
@@ -45,7 +50,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
                 let Some(load) = mode::shape(subject, mode) else { continue };
                 match run::measure(&server, &mut calls, subject, load, lengths) {
                     Ok(done) => report.add(mode, subject, round, done),
-                    Err(failure) => report.fail(format!("{mode}, {subject}: {failure}")),
+                    Err(failure) => report.failures.add(format!("{mode}, {subject}: {failure}")),
                 }
             }
         }
@@ -54,7 +59,7 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
         report.crowd = Some(crowd(&server, quick)?);
     }
     report.print();
-    report.end()
+    report.failures.end()
 }
 
 /// Very many waiters in one process.
@@ -64,5 +69,6 @@ fn crowd(server: &RedisServer, quick: bool) -> Result<Crowd, Failure> {
     eprintln!("{tasks} tasks that wait for one name, and {names} names");
     server.flush_all();
     let arguments = ["crowd".into(), server.url(), tasks.to_string(), names.to_string()];
-    Process::spawn(&arguments)?.output(Instant::now() + Duration::from_secs(180))
+    Process::spawn(Command::new(env::current_exe()?), &arguments)?
+        .output(Instant::now() + Duration::from_secs(180))
 }

@@ -5,7 +5,11 @@ use super::{
     round::Round,
     targets,
 };
-use crate::{Failure, crowd::Crowd};
+use crate::{
+    crowd::Crowd,
+    failures::Failures,
+    figures::{Spread, cells, key, shown},
+};
 
 const LEGEND: &str = "\
 Medians of interleaved rounds. acquired/s: acquisitions per second, with the least and most of the
@@ -20,7 +24,7 @@ whose turn it is, the queue floor any number that queue.";
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rounds: BTreeMap<(Mode, &'static str), BTreeMap<usize, Round>>,
-    failures: Vec<String>,
+    pub(crate) failures: Failures,
     pub(crate) crowd: Option<Crowd>,
 }
 
@@ -46,20 +50,9 @@ impl Report {
     pub(crate) fn add(&mut self, mode: Mode, subject: &'static str, number: usize, round: Round) {
         if round.stuck > 0 {
             let text = format!("{mode}, {subject}: {} tasks waited for ever", round.stuck);
-            self.failures.push(text);
+            self.failures.add(text);
         }
         self.rounds.entry((mode, subject)).or_default().insert(number, round);
-    }
-
-    /// Adds something that went wrong.
-    pub(crate) fn fail(&mut self, text: String) {
-        eprintln!("{text}");
-        self.failures.push(text);
-    }
-
-    /// An error if anything went wrong.
-    pub(crate) fn end(&self) -> Result<(), Failure> {
-        if self.failures.is_empty() { Ok(()) } else { Err(self.failures.join("; ").into()) }
     }
 
     /// The median of a subject's rounds.
@@ -83,10 +76,7 @@ impl Report {
         }
         self.print_crowd();
         targets::print(self);
-        for failure in &self.failures {
-            println!("FAILED: {failure}");
-        }
-        println!();
+        self.failures.print();
         for (mode, subject) in self.rounds.keys() {
             self.print_json(*mode, subject);
         }
@@ -108,7 +98,7 @@ impl Report {
         let Mode { processes, workers, hold_ms, pause_ms } = mode;
         println!("\n{processes} × {workers} tasks, {hold_ms} ms section, {pause_ms} ms pause\n");
         let columns = columns(mode);
-        let head = cells(columns.iter().map(|(head, ..)| (*head).into()));
+        let head = cells(11, columns.iter().map(|(head, ..)| (*head).into()));
         let rates = ["acquired/s", "×acquired", "handed/s", "×handed"];
         println!(
             "{:<18}{:>34}{:>11}{:>11}{:>11}{head}",
@@ -119,19 +109,13 @@ impl Report {
                 let rates = self.rates(mode, subject, rounds);
                 let median = |value, digits| shown(self.median(mode, subject, value), digits);
                 let others = columns.iter().map(|(_, value, digits)| median(*value, *digits));
-                println!("{subject:<18}{rates}{}", cells(others));
+                println!("{subject:<18}{rates}{}", cells(11, others));
             }
         }
     }
 
     fn rates(&self, mode: Mode, subject: &'static str, rounds: &BTreeMap<usize, Round>) -> String {
-        let rates = || rounds.values().map(|round| round.acquired);
-        let spread = format!(
-            "{} ({:.0}..{:.0})",
-            shown(self.median(mode, subject, |round| round.acquired), 0),
-            rates().fold(f64::INFINITY, f64::min),
-            rates().fold(0.0, f64::max),
-        );
+        let spread = Spread::of(rounds.values().map(|round| round.acquired)).shown(0);
         let times = |value| shown(self.ratio(mode, subject, value), 2);
         format!(
             "{spread:>34}{:>11}{:>11}{:>11}",
@@ -170,8 +154,7 @@ impl Report {
             "acquired_ratio": self.ratio(mode, subject, |round| round.acquired),
         });
         for (head, value, _) in columns(mode) {
-            let key = head.replace([' ', '/'], "_").replace('µ', "u").to_lowercase();
-            row[key] = self.median(mode, subject, value).into();
+            row[key(head)] = self.median(mode, subject, value).into();
         }
         println!("{row}");
     }
@@ -182,17 +165,7 @@ fn columns(mode: Mode) -> Vec<(&'static str, Value, usize)> {
     [&COLUMNS[..], further].concat()
 }
 
-fn cells(texts: impl Iterator<Item = String>) -> String {
-    texts.fold(String::new(), |line, text| format!("{line}{text:>11}"))
-}
-
 /// The median, of numbers that are some.
 fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
-fn shown(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"))
+    Some(Spread::of(values).median).filter(|median| median.is_finite())
 }

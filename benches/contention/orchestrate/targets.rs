@@ -1,15 +1,8 @@
 use super::{mode::Mode, report::Report, round::Round};
+use crate::goal::Goal::{self, AtLeast, AtMost};
 
 /// What is to be reached within one run: what, how much, and whether more or less is better.
 type Target = (&'static str, Option<f64>, Goal);
-
-/// A bound on the good side of which a value is to be.
-enum Goal {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-use Goal::{AtLeast, AtMost};
 
 /// Prints which targets were reached.
 pub(crate) fn print(report: &Report) {
@@ -17,12 +10,7 @@ pub(crate) fn print(report: &Report) {
     println!("\ntargets\n");
     for (what, value, goal) in groups.into_iter().flat_map(|group| group(report)) {
         let Some(value) = value else { continue };
-        let (sign, bound, good) = match goal {
-            AtLeast(bound) => ('≥', bound, value >= bound),
-            AtMost(bound) => ('≤', bound, value <= bound),
-        };
-        let verdict = if good { "reached" } else { "MISSED" };
-        println!("{what:<58}{value:>10.3}   {sign} {bound:<7}{verdict}");
+        println!("{what:<58}{value:>10.3}   {}", goal.verdict(value));
     }
 }
 

@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "servers that forgot everything would stay out for a while")]
 mod calls;
 mod load;
+#[path = "../../contention/orchestrate/process.rs"]
+mod process;
 mod report;
 #[path = "../../contention/orchestrate/round.rs"]
 #[expect(dead_code, reason = "sections are empty here")]
@@ -23,8 +25,8 @@ mod mode {
 
 use std::time::Duration;
 
+use process::Lengths;
 use report::{Key, Report};
-use run::Lengths;
 use site::Site;
 use subject::Subject;
 
@@ -58,10 +60,10 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
             let measured = sites.with(site, |group| run::measure(group, subject, load, lengths));
             match measured {
                 Ok(values) => report.add(key, round, values),
-                Err(failure) => report.fail(format!("{key}: {failure}")),
+                Err(failure) => report.failures.add(format!("{key}: {failure}")),
             }
         }
     }
     report.print();
-    report.end()
+    report.failures.end()
 }

@@ -1,7 +1,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{Load, Site, Subject, round::Round, targets};
-use crate::Failure;
+use crate::{
+    failures::Failures,
+    figures::{Spread, shown},
+};
 
 const LEGEND: &str = "\
 Medians of interleaved rounds (least..most). rate: pairs of acquire and release per second where each
@@ -50,7 +53,7 @@ impl fmt::Display for Key {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     rounds: BTreeMap<Key, BTreeMap<usize, Round>>,
-    failures: Vec<String>,
+    pub(super) failures: Failures,
 }
 
 impl Report {
@@ -58,20 +61,9 @@ impl Report {
     pub(super) fn add(&mut self, key: Key, number: usize, round: Round) {
         // That tasks of a peer wait until all others have left is one of its figures.
         if round.stuck > 0 && key.subject == Subject::Leasehold {
-            self.fail(format!("{key}: {} tasks waited for ever", round.stuck));
+            self.failures.add(format!("{key}: {} tasks waited for ever", round.stuck));
         }
         self.rounds.entry(key).or_default().insert(number, round);
-    }
-
-    /// Adds something that went wrong.
-    pub(super) fn fail(&mut self, text: String) {
-        eprintln!("{text}");
-        self.failures.push(text);
-    }
-
-    /// An error if anything went wrong.
-    pub(super) fn end(&self) -> Result<(), Failure> {
-        if self.failures.is_empty() { Ok(()) } else { Err(self.failures.join("; ").into()) }
     }
 
     /// The median of a row's rounds.
@@ -104,23 +96,14 @@ impl Report {
             self.print_row(*key, rounds);
         }
         targets::print(self);
-        for failure in &self.failures {
-            println!("FAILED: {failure}");
-        }
-        println!();
+        self.failures.print();
         for key in self.rounds.keys() {
             self.print_json(*key);
         }
     }
 
     fn print_row(&self, key: Key, rounds: &BTreeMap<usize, Round>) {
-        let rates = || rounds.values().map(|round| key.rate(round));
-        let spread = format!(
-            "{} ({:.0}..{:.0})",
-            shown(middle(rates()), 0),
-            rates().fold(f64::INFINITY, f64::min),
-            rates().fold(0.0, f64::max),
-        );
+        let spread = Spread::of(rounds.values().map(|round| key.rate(round))).shown(0);
         println!(
             "{:<24}{spread:>28}{:>10}{:>11}{:>11}{:>9}{:>9}{:>8}",
             key.subject.name(),
@@ -161,11 +144,5 @@ fn print_head(key: Key) {
 
 /// The median, of numbers that are some.
 fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
-fn shown(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"))
+    Some(Spread::of(values).median).filter(|median| median.is_finite())
 }

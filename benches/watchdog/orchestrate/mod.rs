@@ -20,9 +20,9 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
         eprintln!("{run}");
         match run::measure(run) {
             Ok(output) => report.add(run, output),
-            Err(failure) => report.fail(format!("{run}: {failure}")),
+            Err(failure) => report.failures.add(format!("{run}: {failure}")),
         }
     }
     report.print();
-    report.end()
+    report.failures.end()
 }

@@ -2,7 +2,11 @@ use super::{
     plan::{Run, Subject},
     targets,
 };
-use crate::{Failure, output::Output};
+use crate::{
+    failures::Failures,
+    figures::{cells, key},
+    output::Output,
+};
 
 const LEGEND: &str = "\
 One process holds leases of distinct names, and their renewals are watched after all were acquired.
@@ -16,7 +20,7 @@ fails at random, and its connection for renewals is a black hole for a third of 
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     runs: Vec<(Run, Output)>,
-    failures: Vec<String>,
+    pub(crate) failures: Failures,
 }
 
 /// A number of a run.
@@ -43,20 +47,9 @@ impl Report {
     /// Adds what a run came to.
     pub(crate) fn add(&mut self, run: Run, output: Output) {
         if run.subject == Subject::Faulty && output.failed == 0 {
-            self.fail(format!("{run}: no fault struck"));
+            self.failures.add(format!("{run}: no fault struck"));
         }
         self.runs.push((run, output));
-    }
-
-    /// Adds something that went wrong.
-    pub(crate) fn fail(&mut self, text: String) {
-        eprintln!("{text}");
-        self.failures.push(text);
-    }
-
-    /// An error if anything went wrong.
-    pub(crate) fn end(&self) -> Result<(), Failure> {
-        if self.failures.is_empty() { Ok(()) } else { Err(self.failures.join("; ").into()) }
     }
 
     /// A value of the run of a subject.
@@ -81,20 +74,17 @@ impl Report {
     /// Prints a table for people, then a line of JSON per row for machines.
     pub(crate) fn print(&self) {
         println!("very many leases in one runtime\n\n{LEGEND}\n");
-        let head = cells(COLUMNS.iter().map(|(head, ..)| (*head).into()));
+        let head = cells(14, COLUMNS.iter().map(|(head, ..)| (*head).into()));
         println!("{:>8} {:<16}{head}", "leases", "");
         for (run, output) in &self.runs {
             let cell = |(_, value, digits): &(&str, Value, usize)| {
                 format!("{:.*}", *digits, value(run, output))
             };
-            let line = cells(COLUMNS.iter().map(cell));
+            let line = cells(14, COLUMNS.iter().map(cell));
             println!("{:>8} {:<16}{line}", run.leases, run.subject.to_string());
         }
         targets::print(self);
-        for failure in &self.failures {
-            println!("FAILED: {failure}");
-        }
-        println!();
+        self.failures.print();
         for (run, output) in &self.runs {
             self.print_json(*run, output);
         }
@@ -109,15 +99,10 @@ impl Report {
             "ratio": ratio.flatten(),
         });
         for (head, value, _) in COLUMNS {
-            let key = head.replace([' ', '/'], "_").to_lowercase();
-            row[key] = value(&run, output).into();
+            row[key(head)] = value(&run, output).into();
         }
         println!("{row}");
     }
-}
-
-fn cells(texts: impl Iterator<Item = String>) -> String {
-    texts.fold(String::new(), |line, text| format!("{line}{text:>14}"))
 }
 
 /// Leases renewed per second.

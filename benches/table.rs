@@ -1,6 +1,8 @@
+//! A table of what was measured, for people and for machines.
+
 use std::fmt::Display;
 
-use crate::spread::{Spread, shown};
+use crate::figures::{Spread, cells, shown};
 
 /// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +83,7 @@ impl Table {
         println!("\n{}\n", self.title);
         let (first, others) = self.columns.split_first().unwrap_or((&("", "", 0), &[]));
         let ratio = self.ratio.map(|head| format!("{head:>11}")).unwrap_or_default();
-        let heads = cells(others.iter().map(|(head, ..)| (*head).into()));
+        let heads = cells(13, others.iter().map(|(head, ..)| (*head).into()));
         println!("{:<18}{:<30}{:<16}{:>30}{ratio}{heads}", "", "", "", first.0);
         let mut before = None;
         for (key, rounds) in &self.rows {
@@ -93,7 +95,7 @@ impl Table {
             let value = spread(rounds, 0).shown(first.2);
             let ratio = self.ratio.map(|_| format!("{:>11}", shown(self.against(key), 2)));
             let cell = |(at, column): (usize, &Column)| shown(spread(rounds, at).median, column.2);
-            let others = cells(self.columns.iter().enumerate().skip(1).map(cell));
+            let others = cells(13, self.columns.iter().enumerate().skip(1).map(cell));
             let Key { site, load, subject } = key;
             println!(
                 "{site:<18}{load:<30}{subject:<16}{value:>30}{}{others}",
@@ -108,7 +110,7 @@ impl Table {
         for (key, rounds) in &self.rows {
             let Key { site, load, subject } = key;
             let mut line = serde_json::json!({
-                "bench": "topologies",
+                "bench": env!("CARGO_CRATE_NAME"),
                 "row": format!("{}/{site}/{load}/{subject}", self.columns[0].1),
                 "value": spread(rounds, 0).median,
             });
@@ -122,23 +124,29 @@ impl Table {
         }
     }
 
+    /// The median of a column of a row.
+    pub(crate) fn median(&self, key: &Key, column: &str) -> Option<f64> {
+        let median = Spread::of(self.values(key, column).into_iter()).median;
+        Some(median).filter(|median| median.is_finite())
+    }
+
+    /// A column of a row divided by that of another one, round by round.
+    pub(crate) fn ratio(&self, one: &Key, other: &Key, column: &str) -> Spread {
+        let pairs = self.values(one, column).into_iter().zip(self.values(other, column));
+        Spread::of(pairs.map(|(one, other)| one / other))
+    }
+
     /// The first column of the first row of the same place and load, divided by that of a row: the
     /// median of the rounds.
     fn against(&self, key: &Key) -> f64 {
         let is_beside =
             |(known, _): &&(Key, _)| (&known.site, &known.load) == (&key.site, &key.load);
         let Some((first, _)) = self.rows.iter().find(is_beside) else { return f64::NAN };
-        let name = self.first_column();
-        let pairs = self.values(first, name).into_iter().zip(self.values(key, name));
-        Spread::of(pairs.map(|(first, own)| first / own)).median
+        self.ratio(first, key, self.first_column()).median
     }
 }
 
 /// A column, of the rounds of a row.
 fn spread(rounds: &[Vec<f64>], at: usize) -> Spread {
     Spread::of(rounds.iter().map(|values| values[at]))
-}
-
-fn cells(texts: impl Iterator<Item = String>) -> String {
-    texts.fold(String::new(), |line, text| format!("{line}{text:>13}"))
 }
