@@ -161,11 +161,7 @@ fn pooled_connections_live_where_the_store_does() {
         leasehold_core::RedisPool::new(&config(&server.url()).pool_size(1)).expect("a pool")
     });
     let script = leasehold_core::Script::new("return 1");
-    let received = || -> u64 {
-        let stats: String = server.query(&["INFO", "stats"]);
-        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-        line.expect("the server counts connections").parse().expect("a number")
-    };
+    let received = || server.told("stats", "total_connections_received");
     let mut before = 0;
     for round in 0..4 {
         runtime().block_on(async {
