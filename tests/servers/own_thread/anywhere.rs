@@ -20,8 +20,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::on_one_thread;
-use crate::support::patient;
+use crate::support::{patient, wait};
 
 /// Far more than anything takes, even on a busy machine.
 const CEILING: Duration = Duration::from_secs(25);
@@ -134,7 +133,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Polls a future in a tokio runtime that is dropped before it is polled on.
 fn begun_elsewhere<T>(future: impl IntoFuture<Output = T, IntoFuture: Send + 'static>) -> Boxed<T> {
     let mut future: Boxed<T> = Box::pin(future.into_future());
-    on_one_thread(async {
+    wait::on_one_thread(async {
         // A few polls, with time for answers in between: what it waits for takes far longer.
         for _ in 0..3 {
             let polled = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
@@ -148,7 +147,7 @@ fn begun_elsewhere<T>(future: impl IntoFuture<Output = T, IntoFuture: Send + 'st
 #[test]
 fn a_future_goes_on_when_the_tokio_runtime_that_polled_it_is_gone() {
     let runners: [fn(Boxed<()>); 2] =
-        [|future| without_tokio(future), |future| on_one_thread(future)];
+        [|future| without_tokio(future), |future| wait::on_one_thread(future)];
     for (locks, _server) in runtimes() {
         for run in runners {
             let lock = locks.lock("a").expect("a name");

@@ -15,6 +15,18 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     assert!(seen.is_some(), "not within {CEILING:?}: {what}");
 }
 
+/// Blocks this thread until something holds.
+pub(crate) fn block_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let seen = Patience::of(CEILING).until(|| holds().then_some(()));
+    assert!(seen.is_some(), "not within {CEILING:?}: {what}");
+}
+
+/// Runs a future on one thread, as a small service would.
+pub(crate) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a tokio runtime").block_on(future)
+}
+
 /// Lets the tasks of this thread see what has come meanwhile.
 pub(crate) async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(20)).await;

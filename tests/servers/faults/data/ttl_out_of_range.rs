@@ -6,8 +6,8 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::scene::{block_on, connect, exists, stat, use_lock};
-use crate::support::{matrix::Row, patient};
+use super::scene::{connect, exists, use_lock};
+use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "ttl-out-of-range",
@@ -22,7 +22,7 @@ fn ttl_out_of_range() {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let lock = locks.lock("a").expect("a name");
@@ -36,8 +36,8 @@ fn protected() -> String {
             Duration::MAX,
         ];
         let seen = || {
-            let accepted = stat(&server, "stats", "total_connections_received:");
-            (accepted, stat(&server, "commandstats", "cmdstat_evalsha:calls="))
+            let accepted = server.told("stats", "total_connections_received");
+            (accepted, server.calls("evalsha"))
         };
         let (accepted, sent) = seen();
         for ttl in ttls {
