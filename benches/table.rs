@@ -2,8 +2,6 @@
 
 use std::fmt::Display;
 
-use crate::figures::{Spread, cells, shown};
-
 /// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -83,8 +81,8 @@ impl Table {
         println!("\n{}\n", self.title);
         let (first, others) = self.columns.split_first().unwrap_or((&("", "", 0), &[]));
         let ratio = self.ratio.map(|head| format!("{head:>11}")).unwrap_or_default();
-        let heads = cells(13, others.iter().map(|(head, ..)| (*head).into()));
-        println!("{:<18}{:<30}{:<16}{:>30}{ratio}{heads}", "", "", "", first.0);
+        let heads = cells(others.iter().map(|(head, ..)| (*head).into()));
+        println!("{:<18}{:<30}{:<24}{:>30}{ratio}{heads}", "", "", "", first.0);
         let mut before = None;
         for (key, rounds) in &self.rows {
             let place = (&key.site, &key.load);
@@ -95,10 +93,10 @@ impl Table {
             let value = spread(rounds, 0).shown(first.2);
             let ratio = self.ratio.map(|_| format!("{:>11}", shown(self.against(key), 2)));
             let cell = |(at, column): (usize, &Column)| shown(spread(rounds, at).median, column.2);
-            let others = cells(13, self.columns.iter().enumerate().skip(1).map(cell));
+            let others = cells(self.columns.iter().enumerate().skip(1).map(cell));
             let Key { site, load, subject } = key;
             println!(
-                "{site:<18}{load:<30}{subject:<16}{value:>30}{}{others}",
+                "{site:<18}{load:<30}{subject:<24}{value:>30}{}{others}",
                 ratio.unwrap_or_default()
             );
         }
@@ -149,4 +147,43 @@ impl Table {
 /// A column, of the rounds of a row.
 fn spread(rounds: &[Vec<f64>], at: usize) -> Spread {
     Spread::of(rounds.iter().map(|values| values[at]))
+}
+
+/// Median, least and most of some values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    /// Those of the values that are numbers.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        Self {
+            median: at(values.len() / 2),
+            least: at(0),
+            most: at(values.len().saturating_sub(1)),
+        }
+    }
+
+    /// All three, with so many digits after the point.
+    pub(crate) fn shown(&self, digits: usize) -> String {
+        if self.median.is_nan() {
+            return "–".into();
+        }
+        format!("{:.digits$} ({:.digits$}..{:.digits$})", self.median, self.least, self.most)
+    }
+}
+
+/// A value with so many digits after the point, unless there is none.
+fn shown(value: f64, digits: usize) -> String {
+    if value.is_nan() { "–".into() } else { format!("{value:.digits$}") }
+}
+
+fn cells(texts: impl Iterator<Item = String>) -> String {
+    texts.fold(String::new(), |line, text| format!("{line}{text:>13}"))
 }

@@ -9,8 +9,6 @@
 mod crowd;
 #[path = "../failures.rs"]
 mod failures;
-#[path = "../figures.rs"]
-mod figures;
 #[path = "../goal.rs"]
 mod goal;
 #[path = "../library.rs"]
@@ -21,6 +19,9 @@ mod orchestrate;
 mod output;
 mod peers;
 mod subjects;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "rows are known by their modes")]
+mod table;
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]

@@ -12,13 +12,13 @@
 
 #[path = "../failures.rs"]
 mod failures;
-#[path = "../figures.rs"]
-#[expect(dead_code, reason = "the table has columns of its own")]
-mod figures;
 mod options;
 mod orchestrate;
 mod peers;
 mod subjects;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "no goal is a figure of a single row")]
+mod table;
 #[path = "../contention/worker/mod.rs"]
 mod worker;
 

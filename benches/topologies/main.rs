@@ -16,9 +16,6 @@
 //! choose parts: `-- pairs wake-ups`. `--test` asks for one quick pass, as `cargo test` does.
 
 mod commands;
-#[path = "../figures.rs"]
-#[expect(dead_code, reason = "a column has its own name for machines")]
-mod figures;
 mod hand_overs;
 mod lengths;
 mod locks;

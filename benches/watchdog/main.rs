@@ -8,13 +8,13 @@
 mod arguments;
 #[path = "../failures.rs"]
 mod failures;
-#[path = "../figures.rs"]
-#[expect(dead_code, reason = "every run is one round")]
-mod figures;
 #[path = "../library.rs"]
 mod library;
 mod orchestrate;
 mod output;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "rows are known by their runs")]
+mod table;
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]
