@@ -3,10 +3,10 @@
 
 use std::{
     future::{Future, IntoFuture, poll_fn},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::Poll,
+    thread,
     time::Duration,
 };
 
@@ -20,36 +20,12 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use crate::support::{patient, wait};
-
-/// Far more than anything takes, even on a busy machine.
-const CEILING: Duration = Duration::from_secs(25);
+use crate::support::{
+    patient,
+    wait::{self, CEILING, without_tokio},
+};
 
 const SOON: Duration = Duration::from_millis(100);
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on this thread, where there is no tokio runtime.
-fn without_tokio<T>(future: impl IntoFuture<Output = T>) -> T {
-    let mut future = pin!(future.into_future());
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let started = SystemClock.now();
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        let waited = SystemClock.now().saturating_since(started);
-        assert!(waited < CEILING, "not within {CEILING:?}");
-        // Woken by the future, or to look at the ceiling: not to poll in its place.
-        thread::park_timeout(CEILING.saturating_sub(waited));
-    }
-}
 
 /// Runtimes on either store, and what keeps their server.
 fn runtimes() -> Vec<(LockRuntime, Option<RedisServer>)> {
