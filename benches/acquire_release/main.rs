@@ -10,18 +10,20 @@ mod far_server;
 #[path = "../library.rs"]
 #[expect(dead_code, reason = "leases are not renewed here")]
 mod library;
-mod report;
 mod round;
 mod server_cpu;
 mod subjects;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "there are no goals")]
+mod table;
 
 use std::{error::Error, io, time::Duration};
 
 use far_server::far_away;
 use leasehold_testkit::RedisServer;
-use report::Report;
 use round::Load;
 use subjects::Subject;
+use table::{Column, Key, Table};
 use tokio::runtime::{Builder, Runtime};
 
 /// What can go wrong: anything, and it is told.
@@ -53,6 +55,19 @@ const FAR_PAIRS: usize = 40;
 /// How many rounds of each; odd, so that the median is one that was seen.
 const ROUNDS: usize = 7;
 
+const COLUMNS: &[Column] = &[
+    ("pairs/s", "pairs_per_second", 0),
+    ("client µs", "client_micros_per_pair", 1),
+    ("server µs", "server_micros_per_pair", 1),
+    ("p50 µs", "p50_micros", 0),
+    ("p99 µs", "p99_micros", 0),
+];
+
+const LEGEND: &str = "\
+Medians of interleaved rounds (least..most). × this: Leasehold's pairs/s divided by this row's, median
+of the rounds' ratios. µs: processor time per pair, of the client and of the server; p50 and p99: how
+long a pair takes.";
+
 fn main() -> Result<(), Failure> {
     // `cargo test --benches` asks for one quick pass.
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -63,14 +78,16 @@ fn main() -> Result<(), Failure> {
     let chooses_load = LOADS.iter().any(|(tasks, _)| is_chosen(&tasks.to_string()));
     let rounds = if quick { 1 } else { ROUNDS };
     let server = RedisServer::builder().tcp().start();
-    let (url, mut report) = (server.url(), Report::default());
+    let url = server.url();
+    let title = "uncontended acquire + release";
+    let mut table = Table::new("pairs", title, COLUMNS, Some("× this"), LEGEND);
     if is_chosen("far") {
         let runtime = Builder::new_multi_thread().enable_all().build()?;
         for (name, delay) in DISTANCES {
             let url = far_away(&url, delay)?;
             for tasks in FAR_LOADS {
                 let load = Load { tasks, pairs: tasks * FAR_PAIRS };
-                measure(&mut report, (name, &runtime), (&url, load), rounds)?;
+                measure(&mut table, (name, &runtime), (&url, load), rounds)?;
             }
         }
     } else {
@@ -82,17 +99,18 @@ fn main() -> Result<(), Failure> {
             {
                 let pairs = if quick { tasks.max(16) } else { pairs };
                 let load = Load { tasks, pairs };
-                measure(&mut report, (kind, &runtime), (&url, load), rounds)?;
+                measure(&mut table, (kind, &runtime), (&url, load), rounds)?;
             }
         }
     }
-    report.print();
+    table.print();
+    table.print_json();
     Ok(())
 }
 
 /// Runs rounds of all subjects in turns, and adds them to the rows called `kind`.
 fn measure(
-    report: &mut Report,
+    table: &mut Table,
     (kind, runtime): (&'static str, &Runtime),
     (url, load): (&str, Load),
     rounds: usize,
@@ -100,7 +118,8 @@ fn measure(
     let tasks = load.tasks;
     for done in 1..=rounds {
         for subject in Subject::ALL {
-            report.add(kind, tasks, subject, runtime.block_on(subject.round(url, load))?);
+            let values = runtime.block_on(subject.round(url, load))?;
+            table.add(Key::new(&kind, &format!("{tasks} tasks"), subject.name()), values);
         }
         eprintln!("{kind}, {tasks} tasks: round {done} of {rounds}");
     }

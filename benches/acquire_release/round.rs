@@ -14,26 +14,11 @@ pub(crate) struct Load {
     pub(crate) pairs: usize,
 }
 
-/// What one round measured.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Round {
-    /// Acquire and release pairs per second.
-    pub(crate) pairs_per_second: f64,
-    /// Processor time of this process per pair, in microseconds.
-    pub(crate) client_micros: f64,
-    /// Processor time of the server per pair, in microseconds.
-    pub(crate) server_micros: f64,
-    /// How long a pair takes, in microseconds: the median.
-    pub(crate) p50: f64,
-    /// How long a pair takes, in microseconds: 99 of 100 take no longer.
-    pub(crate) p99: f64,
-}
-
 /// How many names a worker has of its own, used in turn.
 const NAMES: usize = 8;
 
-/// Runs the pairs of a load.
-pub(crate) async fn run(url: &str, load: Load, subject: &impl Pairs) -> Result<Round, Failure> {
+/// Runs the pairs of a load; a value for each column.
+pub(crate) async fn run(url: &str, load: Load, subject: &impl Pairs) -> Result<Vec<f64>, Failure> {
     let share = load.pairs.div_ceil(load.tasks);
     let mut server = Client::open(url)?.get_connection()?;
     let server_before = server_cpu::time_used(&mut server)?;
@@ -50,13 +35,13 @@ pub(crate) async fn run(url: &str, load: Load, subject: &impl Pairs) -> Result<R
     let used = server_cpu::time_used(&mut server)?.saturating_sub(server_before);
     times.sort_unstable();
     let done = count(times.len());
-    Ok(Round {
-        pairs_per_second: done / wall.as_secs_f64(),
-        client_micros: micros(client) / done,
-        server_micros: micros(used) / done,
-        p50: micros(times[times.len() / 2]),
-        p99: micros(times[times.len() * 99 / 100]),
-    })
+    Ok(vec![
+        done / wall.as_secs_f64(),
+        micros(client) / done,
+        micros(used) / done,
+        micros(times[times.len() / 2]),
+        micros(times[times.len() * 99 / 100]),
+    ])
 }
 
 /// One task's pairs, and how long each took.

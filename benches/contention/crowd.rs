@@ -51,6 +51,27 @@ pub(crate) struct Crowd {
     pub(crate) channels: usize,
 }
 
+impl Crowd {
+    /// Prints it for people.
+    pub(crate) fn print(&self) {
+        println!("\nvery many waiters in one process\n");
+        println!(
+            "{} tasks, one name: {:.0} bytes per waiting task ({:.0} of a task that waits for a \
+             semaphore of tokio), {} places in Redis, {}, {:.1} ms",
+            self.tasks,
+            self.bytes_per_waiting_task,
+            self.bytes_per_idle_task,
+            self.places,
+            if self.in_order { "served in order" } else { "NOT SERVED IN ORDER" },
+            self.served_in_ms,
+        );
+        println!(
+            "{} names: {:.0} commands/s, {} channel(s)",
+            self.names, self.commands_per_second, self.channels
+        );
+    }
+}
+
 /// Prints what a crowd costs; the arguments are the server, the tasks, and the names.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let [url, tasks, names] = arguments else { return Err("crowd URL TASKS NAMES".into()) };

@@ -7,13 +7,21 @@
 //! waiters.
 
 mod crowd;
+#[path = "../failures.rs"]
+mod failures;
+#[path = "../goal.rs"]
+mod goal;
 #[path = "../library.rs"]
 #[expect(dead_code, reason = "leases are not renewed here")]
 mod library;
 mod options;
 mod orchestrate;
 mod output;
+mod peers;
 mod subjects;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "rows are known by their modes")]
+mod table;
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]

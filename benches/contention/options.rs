@@ -1,14 +1,17 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 use std::{
-    collections::HashMap,
     str::FromStr,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::runtime::{Builder, Runtime};
 
+use self::arguments::Arguments;
 use crate::Failure;
+
+#[path = "../arguments.rs"]
+mod arguments;
 
 /// How many threads a multi-threaded runtime has; benchmarks run on two cores.
 const THREADS: usize = 2;
@@ -52,22 +55,22 @@ pub(crate) enum Kind {
 impl Options {
     /// Reads `--key value` pairs.
     pub(crate) fn parse(arguments: &[String]) -> Result<Self, Failure> {
-        let mut given = Given::of(arguments)?;
+        let mut given = Arguments::of(arguments)?;
         let millis = |value: u64| Duration::from_millis(value);
-        let warmup = Duration::from_secs_f64(given.or("warmup-s", 2.0)?);
+        let warmup = Duration::from_secs_f64(given.take("warmup-s")?.unwrap_or(2.0));
         let soon = SystemTime::now().duration_since(UNIX_EPOCH)? + warmup;
         let options = Self {
-            peer: given.text("peer")?,
-            redis: given.text("redis")?,
-            name: given.text("name")?,
-            own_names: given.or("own-names", false)?,
-            workers: given.or("workers", 1)?,
-            hold: Duration::from_micros(given.or("hold-us", 0)?),
-            pause: millis(given.or("pause-ms", 0)?),
-            measured: Duration::from_secs_f64(given.or("seconds", 1.0)?),
-            process: given.or("process-index", 0)?,
+            peer: given.need("peer")?,
+            redis: given.need("redis")?,
+            name: given.need("name")?,
+            own_names: given.take("own-names")?.unwrap_or(false),
+            workers: given.take("workers")?.unwrap_or(1),
+            hold: Duration::from_micros(given.take("hold-us")?.unwrap_or(0)),
+            pause: millis(given.take("pause-ms")?.unwrap_or(0)),
+            measured: Duration::from_secs_f64(given.take("seconds")?.unwrap_or(1.0)),
+            process: given.take("process-index")?.unwrap_or(0),
             start: given.take("start-at-unix-ms")?.map_or(soon, millis),
-            runtime: given.or("runtime", Kind::Current)?,
+            runtime: given.take("runtime")?.unwrap_or(Kind::Current),
         };
         given.end()?;
         Ok(options)
@@ -111,49 +114,6 @@ impl FromStr for Kind {
             "multi" => Ok(Self::Multi),
             "current" => Ok(Self::Current),
             _ => Err("it is `multi` or `current`".into()),
-        }
-    }
-}
-
-/// What was given and is not yet read.
-struct Given<'a>(HashMap<&'a str, &'a str>);
-
-impl<'a> Given<'a> {
-    fn of(arguments: &'a [String]) -> Result<Self, Failure> {
-        let (pairs, rest) = arguments.as_chunks::<2>();
-        if let Some(odd) = rest.first() {
-            return Err(format!("{odd} has no value").into());
-        }
-        let named = |[key, value]: &'a [String; 2]| {
-            let key = key.strip_prefix("--").ok_or_else(|| format!("{key} is no option"))?;
-            Ok::<_, Failure>((key, value.as_str()))
-        };
-        Ok(Self(pairs.iter().map(named).collect::<Result<_, _>>()?))
-    }
-
-    fn text(&mut self, key: &str) -> Result<String, Failure> {
-        self.take(key)?.ok_or_else(|| format!("--{key} is missing").into())
-    }
-
-    fn or<T>(&mut self, key: &str, otherwise: T) -> Result<T, Failure>
-    where
-        T: FromStr<Err: std::fmt::Display>,
-    {
-        Ok(self.take(key)?.unwrap_or(otherwise))
-    }
-
-    fn take<T>(&mut self, key: &str) -> Result<Option<T>, Failure>
-    where
-        T: FromStr<Err: std::fmt::Display>,
-    {
-        let Some(text) = self.0.remove(key) else { return Ok(None) };
-        text.parse().map(Some).map_err(|error| format!("--{key} {text}: {error}").into())
-    }
-
-    fn end(self) -> Result<(), Failure> {
-        match self.0.keys().next() {
-            Some(key) => Err(format!("there is no --{key}").into()),
-            None => Ok(()),
         }
     }
 }

@@ -12,10 +12,12 @@ mod options;
 mod pairs;
 mod processes;
 mod recall;
-mod report;
 mod round;
 mod scenario;
 mod subjects;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "every scenario is a row of its own")]
+mod table;
 mod targets;
 mod waits;
 
@@ -23,6 +25,10 @@ mod waits;
 mod calls;
 #[path = "../acquire_release/cpu.rs"]
 mod cpu;
+#[path = "../failures.rs"]
+mod failures;
+#[path = "../goal.rs"]
+mod goal;
 #[path = "../contention/worker/sleeper.rs"]
 mod sleeper;
 #[path = "../contention/worker/window.rs"]
@@ -31,11 +37,20 @@ mod window;
 use std::{env, error::Error};
 
 use bed::Bed;
-use report::Report;
+use failures::Failures;
+use round::COLUMNS;
 use scenario::Scenario;
+use table::Table;
 
 /// What can go wrong: anything, and it is told.
 type Failure = Box<dyn Error + Send + Sync>;
+
+const LEGEND: &str = "\
+Medians of interleaved rounds (least..most). acquired/s: acquisitions, each with its release. ×
+this: that of the first row divided by this one's, median of the rounds' ratios. handed/s:
+acquisitions by another process than the one before. cmd, CPU µs: commands that clients sent and
+processor time of all clients, for an acquisition. p50, p99: how long an acquire takes; handed p99:
+one by another process than the one before.";
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -53,19 +68,27 @@ fn measure(arguments: &[String]) -> Result<(), Failure> {
     let wanted = |scenario: &Scenario| {
         words.is_empty() || words.iter().any(|word| scenario.to_string().contains(*word))
     };
+    let scenarios: Vec<Scenario> = Scenario::all().into_iter().filter(wanted).collect();
     let mut bed = Bed::start(quick)?;
-    let mut report = Report::default();
-    for scenario in Scenario::all().into_iter().filter(wanted) {
+    let mut table = Table::new("kept", "kept turns", COLUMNS, Some("× this"), LEGEND);
+    let mut failures = Failures::default();
+    for scenario in &scenarios {
         let rounds = if quick { 1 } else { scenario.rounds() };
         for number in 0..rounds {
             eprintln!("{scenario}: round {} of {rounds}", number + 1);
             match scenario.round(&mut bed, number) {
-                Ok(round) => report.add(scenario, round),
-                Err(failure) => report.fail(format!("{scenario}: {failure}")),
+                Ok(measured) => {
+                    for (subject, round) in measured {
+                        table.add(scenario.row(subject), round.values());
+                    }
+                }
+                Err(failure) => failures.add(format!("{scenario}: {failure}")),
             }
         }
-        report.print_table(scenario);
     }
-    report.print_end();
-    report.end()
+    table.print();
+    targets::print(&table, &scenarios);
+    failures.print();
+    table.print_json();
+    failures.end()
 }

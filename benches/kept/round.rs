@@ -1,3 +1,5 @@
+use crate::table::Column;
+
 /// What one round of a subject measured; not a number where it was not measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
@@ -17,10 +19,24 @@ pub(crate) struct Round {
     pub(crate) handed_p99: f64,
 }
 
-/// One of the values of a round.
-pub(crate) type Value = fn(&Round) -> f64;
+/// The columns of a round's values.
+pub(crate) const COLUMNS: &[Column] = &[
+    ("acquired/s", "acquired_per_second", 0),
+    ("handed/s", "handed_per_second", 0),
+    ("cmd", "cmd", 4),
+    ("CPU µs", "cpu_us", 2),
+    ("p50 µs", "p50_us", 1),
+    ("p99 µs", "p99_us", 1),
+    ("handed p99 µs", "handed_p99_us", 1),
+];
 
 impl Round {
+    /// A value for each column.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        let Self { acquired, handed, commands, client_micros, p50, p99, handed_p99 } = *self;
+        vec![acquired, handed, commands, client_micros, p50, p99, handed_p99]
+    }
+
     /// A round in which acquires alone were measured.
     pub(crate) fn of_waits([p50, p99]: [f64; 2]) -> Self {
         let [acquired, handed, commands, client_micros, handed_p99] = [f64::NAN; 5];

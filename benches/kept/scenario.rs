@@ -8,6 +8,7 @@ use crate::{
     processes, recall,
     round::Round,
     subjects::Subject,
+    table::Key,
 };
 
 /// What is measured, in the order of the tables.
@@ -56,17 +57,9 @@ impl Scenario {
         }
     }
 
-    /// What tables say of it.
-    pub(crate) fn describe(self) -> String {
-        match self {
-            Self::OneName(kind) => format!("one task, one name, {kind} runtime"),
-            Self::OwnNames(kind) => format!("64 tasks, 1,000 names, {kind} runtime"),
-            Self::UsedOnce(ms) => format!("64 tasks, names used once, kept for {ms} ms"),
-            Self::Overlapping => "2 processes take turns, each waits for the other".into(),
-            Self::Alternating => "2 processes take turns, nobody waits".into(),
-            Self::Crowd(ms) => format!("4 processes × 8 tasks, one name, {ms} ms section"),
-            Self::Recall => "acquire of a name that another runtime keeps".into(),
-        }
+    /// The row of a subject.
+    pub(crate) fn row(self, subject: Subject) -> Key {
+        Key::new(&"", &self, subject.name())
     }
 
     /// What is compared here. The first is compared with the others.

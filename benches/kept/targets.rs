@@ -1,74 +1,55 @@
-use crate::{round::Value, scenario::Scenario, subjects::Subject};
+use crate::{
+    goal::Goal::{self, AtLeast, AtMost},
+    scenario::Scenario,
+    subjects::Subject,
+    table::{Spread, Table},
+};
 
-/// What a scenario has to reach in one run: a value of its first subject.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Target {
-    pub(crate) what: &'static str,
-    pub(crate) value: Value,
-    /// Divided by the same value of this subject, if there is one.
-    pub(crate) by: Option<Subject>,
-    pub(crate) goal: Goal,
-}
+/// What a scenario has to reach in one run: what, a column of its first subject, by whose it is divided
+/// if it is, and the bound.
+type Target = (&'static str, &'static str, Option<Subject>, Goal);
 
-/// A bound on the good side of which a value is to be.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Goal {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-use Goal::{AtLeast, AtMost};
-
-impl Goal {
-    pub(crate) fn sign(self) -> char {
-        match self {
-            AtLeast(_) => '≥',
-            AtMost(_) => '≤',
-        }
-    }
-
-    pub(crate) fn bound(self) -> f64 {
-        let (AtLeast(bound) | AtMost(bound)) = self;
-        bound
-    }
-
-    pub(crate) fn is_reached(self, value: f64) -> bool {
-        match self {
-            AtLeast(bound) => value >= bound,
-            AtMost(bound) => value <= bound,
+/// Prints which targets of some scenarios were reached.
+pub(crate) fn print(table: &Table, scenarios: &[Scenario]) {
+    println!("\ntargets\n");
+    for scenario in scenarios {
+        for (what, column, by, goal) in of(*scenario) {
+            let own = scenario.row(scenario.subjects()[0]);
+            let spread = match by {
+                Some(subject) => table.ratio(&own, &scenario.row(subject), column),
+                None => Spread::of(table.values(&own, column).into_iter()),
+            };
+            let (row, verdict) = (format!("{scenario}: {what}"), goal.verdict(spread.median));
+            println!("{row:<45}{:>28}   {verdict}", spread.shown(4));
         }
     }
 }
 
 /// The targets of a scenario.
-pub(crate) fn of(scenario: Scenario) -> Vec<Target> {
-    let target = |what, value: Value, by, goal| Target { what, value, by, goal };
-    let acquired: Value = |round| round.acquired;
-    let handed: Value = |round| round.handed;
-    let handed_p99: Value = |round| round.handed_p99;
-    let p50: Value = |round| round.p50;
-    let p99: Value = |round| round.p99;
+fn of(scenario: Scenario) -> Vec<Target> {
+    let (acquired, handed, handed_p99) =
+        ("acquired_per_second", "handed_per_second", "handed_p99_us");
     match scenario {
         Scenario::OneName(_) => vec![
-            target("pairs/s / floor", acquired, Some(Subject::Floor), AtLeast(60.0)),
-            target("commands per pair", |round| round.commands, None, AtMost(0.002)),
+            ("pairs/s / floor", acquired, Some(Subject::Floor), AtLeast(60.0)),
+            ("commands per pair", "cmd", None, AtMost(0.002)),
         ],
         Scenario::OwnNames(_) => {
-            vec![target("pairs/s / floor", acquired, Some(Subject::Floor), AtLeast(10.0))]
+            vec![("pairs/s / floor", acquired, Some(Subject::Floor), AtLeast(10.0))]
         }
         Scenario::UsedOnce(_) => {
-            vec![target("pairs/s, on / off", acquired, Some(Subject::Off), AtLeast(0.97))]
+            vec![("pairs/s, on / off", acquired, Some(Subject::Off), AtLeast(0.97))]
         }
         Scenario::Overlapping | Scenario::Alternating => vec![
-            target("hand-overs/s, on / off", handed, Some(Subject::Off), AtLeast(0.8)),
-            target("p99 of a hand-over, on / off", handed_p99, Some(Subject::Off), AtMost(1.5)),
+            ("hand-overs/s, on / off", handed, Some(Subject::Off), AtLeast(0.8)),
+            ("p99 of a hand-over, on / off", handed_p99, Some(Subject::Off), AtMost(1.5)),
         ],
         Scenario::Crowd(_) => {
-            vec![target("acquired/s, on / off", acquired, Some(Subject::Off), AtLeast(0.95))]
+            vec![("acquired/s, on / off", acquired, Some(Subject::Off), AtLeast(0.95))]
         }
         Scenario::Recall => vec![
-            target("p50 / free", p50, Some(Subject::Free), AtMost(3.0)),
-            target("p99 / free", p99, Some(Subject::Free), AtMost(5.0)),
+            ("p50 / free", "p50_us", Some(Subject::Free), AtMost(3.0)),
+            ("p99 / free", "p99_us", Some(Subject::Free), AtMost(5.0)),
         ],
     }
 }

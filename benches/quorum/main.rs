@@ -10,9 +10,16 @@
 //! `cargo test` does. Called with the argument `worker`, this program is one of those processes.
 //! `scripts/bench-quorum.sh` installs the peer in JavaScript, too, which is left out otherwise.
 
+#[path = "../failures.rs"]
+mod failures;
 mod options;
 mod orchestrate;
+mod peers;
 mod subjects;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "no goal is a figure of a single row")]
+mod table;
+#[path = "../contention/worker/mod.rs"]
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]

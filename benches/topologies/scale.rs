@@ -3,7 +3,6 @@
 
 use crate::{
     site::Topology,
-    spread::Spread,
     table::{Key, Table},
 };
 
@@ -25,14 +24,13 @@ pub(crate) fn print(tables: &[Table]) {
             let row = |what: &str| format!("{}, {}, {}: {what}", table.part, key.load, key.subject);
             lines.push((
                 row("wall, beside 3 servers"),
-                ratio(table.values(&key, rate), table.values(&of(Topology::Apart), rate)),
+                table.ratio(&key, &of(Topology::Apart), rate),
             ));
             for (other, what) in [
                 (Topology::Apart, "processor, beside 3 servers"),
                 (Topology::Cluster(1), "processor, beside a Cluster of 1"),
             ] {
-                let micros = |key: &Key| table.values(key, "master_micros");
-                lines.push((row(what), ratio(micros(&of(other)), micros(&key))));
+                lines.push((row(what), table.ratio(&of(other), &key, "master_micros")));
             }
         }
     }
@@ -46,9 +44,4 @@ pub(crate) fn print(tables: &[Table]) {
         println!("{what:<80}{:>24}   ≥ {GOAL:<5}{verdict}", spread.shown(2));
     }
     println!("\n{LEGEND}\n");
-}
-
-/// Round by round.
-fn ratio(one: Vec<f64>, other: Vec<f64>) -> Spread {
-    Spread::of(one.into_iter().zip(other).map(|(one, other)| one / other))
 }

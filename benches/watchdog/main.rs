@@ -4,11 +4,17 @@
 //! Every run is a process of its own on a server of its own. Called with the argument `worker`,
 //! this program is that process.
 
+#[path = "../arguments.rs"]
 mod arguments;
+#[path = "../failures.rs"]
+mod failures;
 #[path = "../library.rs"]
 mod library;
 mod orchestrate;
 mod output;
+#[path = "../table.rs"]
+#[expect(dead_code, reason = "rows are known by their runs")]
+mod table;
 mod worker;
 
 #[path = "../acquire_release/cpu.rs"]

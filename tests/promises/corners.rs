@@ -2,10 +2,7 @@
 
 use std::{
     future::IntoFuture,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
 use leasehold::{LockRuntime, error::AcquireError, store::Inspection};
@@ -86,12 +83,11 @@ async fn wait_for_dead_heartbeats() -> AcquireError {
 #[tokio::test]
 async fn a_renewal_that_panics_is_tried_again() {
     let world = World::new();
-    let panics = Arc::new(AtomicBool::new(true));
-    let store = panicking::Store::new(world.store.clone(), Arc::clone(&panics));
-    let locks = world.builder(1).on_store(Arc::new(store)).unwrap();
+    world.store.inject(Rule::new(Fault::Panic).on(CommandKind::Renew));
+    let locks = world.runtime(1);
     let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
     world.pass(secs(5)).await;
-    assert!(!panics.load(Ordering::Relaxed), "a renewal was due");
+    assert!(world.store.sent(CommandKind::Renew) >= 2, "the first one panics");
     world.pass(secs(60)).await;
     assert!(guard.is_held());
 }
@@ -139,51 +135,5 @@ async fn take(locks: LockRuntime, n: usize) -> Option<bool> {
         Ok(guard) => Some(guard.lost().await == leasehold::LeaseEnd::Released),
         Err(AcquireError::ShutDown { .. }) => None,
         Err(error) => panic!("{error}"),
-    }
-}
-
-/// A store whose first renewal panics.
-mod panicking {
-    use std::sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    };
-
-    use leasehold::{LockName, RuntimeId, time::Instant};
-    use leasehold_core::{
-        LockStore,
-        store::{Command, Listener, Reply, StoreFuture},
-    };
-    use leasehold_testkit::FaultyStore;
-
-    #[derive(Debug)]
-    pub(super) struct Store {
-        inner: FaultyStore,
-        panics: Arc<AtomicBool>,
-    }
-
-    impl Store {
-        pub(super) fn new(inner: FaultyStore, panics: Arc<AtomicBool>) -> Self {
-            Self { inner, panics }
-        }
-    }
-
-    impl LockStore for Store {
-        fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
-            Box::pin(async move {
-                let panics = matches!(command, Command::Renew(_))
-                    && self.panics.swap(false, Ordering::Relaxed);
-                assert!(!panics, "the store panics, once");
-                self.inner.send(command, deadline).await
-            })
-        }
-
-        fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-            self.inner.listen(runtime, listener);
-        }
-
-        fn shard(&self, name: &LockName) -> usize {
-            self.inner.shard(name)
-        }
     }
 }

@@ -31,11 +31,6 @@ fn each_call_in_a_fork_says_that_the_runtime_is_of_another_process() {
     }
 }
 
-fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a tokio runtime").block_on(future)
-}
-
 fn fork_and_call() {
     // Its threads are not in the fork.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -53,7 +48,7 @@ fn fork_and_call() {
     let mut copies = Some(guards);
     fork::run(|| {
         let guards = copies.take().expect("it is here");
-        on_one_thread(call_all(&locks, guards));
+        wait::on_one_thread(call_all(&locks, guards));
         println!("all called");
     });
     runtime.block_on(async {

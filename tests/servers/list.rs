@@ -46,14 +46,6 @@ fn log(server: &RedisServer) -> Vec<Vec<String>> {
     entries.into_iter().map(words).collect()
 }
 
-/// How often the server has run a command.
-fn calls(server: &RedisServer, command: &str) -> usize {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let line =
-        stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
-    line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0)
-}
-
 #[tokio::test]
 async fn ten_thousand_locks_are_listed_in_short_steps() {
     let server = RedisServer::start();
@@ -95,8 +87,8 @@ async fn ten_thousand_locks_are_listed_in_short_steps() {
     assert!((MANY / 8..=MANY / 8 + scans + 1).contains(&viewed), "{viewed} looks");
     assert_eq!(most, 8);
     // One for each lock, and one for the others' key of the same prefix is not there.
-    assert_eq!(calls(&server, "getrange"), MANY);
-    assert_eq!((calls(&server, "zrange"), calls(&server, "hstrlen")), (0, 0));
+    assert_eq!(server.calls("getrange"), MANY as u64);
+    assert_eq!((server.calls("zrange"), server.calls("hstrlen")), (0, 0));
     assert!(locks.shutdown(Duration::from_secs(5)).await.unreleased.is_empty());
 }
 
@@ -111,7 +103,7 @@ async fn a_look_at_a_long_queue_is_bounded() {
         panic!("held")
     };
     assert!(lease.waiters.is_empty(), "all of them are dead");
-    let counted = ["getrange", "zrange", "hstrlen"].map(|command| calls(&server, command));
+    let counted = ["getrange", "zrange", "hstrlen"].map(|command| server.calls(command));
     assert_eq!(counted, [1, 8, 1024]);
 }
 
@@ -143,27 +135,4 @@ async fn a_key_that_is_no_lock_is_an_item_and_not_the_end() {
     assert_eq!(bad, expected.map(|(name, kind)| (name.to_owned(), kind)));
     assert_eq!(found, 39);
     assert_eq!(locks.wait_graph().await.unread.len(), 3);
-}
-
-#[tokio::test]
-async fn a_wait_is_as_old_as_its_place() {
-    let server = RedisServer::start();
-    let (one, two) = (
-        LockRuntime::connect(server.url()).await.unwrap(),
-        LockRuntime::connect(server.url()).await.unwrap(),
-    );
-    let guard = one.lock("a").unwrap().acquire().await.unwrap();
-    let lock = two.lock("a").unwrap();
-    let waiting = tokio::spawn(async move { lock.acquire().await });
-    let waiter = loop {
-        let Inspection::Held(lease) = one.inspect("a").await.unwrap() else { panic!("held") };
-        if let Some(waiter) = lease.waiters.first() {
-            break waiter.clone();
-        }
-        tokio::task::yield_now().await;
-    };
-    assert!(waiter.waiting_for >= waiter.silent_for, "{waiter:?}");
-    assert!(waiter.waiting_for < Duration::from_secs(600), "of this clock: {waiter:?}");
-    guard.release().await.unwrap();
-    waiting.await.unwrap().unwrap().release().await.unwrap();
 }

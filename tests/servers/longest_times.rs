@@ -2,13 +2,7 @@
 //!
 //! A time is either refused with its range, or taken for what it is: longer than anybody waits.
 
-use std::{
-    future::Future,
-    pin::pin,
-    sync::mpsc,
-    task::{Context, Poll, Wake, Waker},
-    time::Duration,
-};
+use std::time::Duration;
 
 use leasehold::{
     LockRuntime, Released,
@@ -76,32 +70,13 @@ async fn a_gate_whose_timeouts_are_the_longest_works() {
     guard.release().await.expect("held to the end");
 }
 
-/// Polls a future on this thread, which is no tokio runtime.
-fn outside_of_tokio<T>(future: impl Future<Output = T>) -> T {
-    struct Bell(mpsc::Sender<()>);
-    impl Wake for Bell {
-        fn wake(self: std::sync::Arc<Self>) {
-            let _ = self.0.send(());
-        }
-    }
-    let (bell, rings) = mpsc::channel();
-    let waker = Waker::from(std::sync::Arc::new(Bell(bell)));
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return done;
-        }
-        rings.recv_timeout(wait::CEILING).expect("it is woken");
-    }
-}
-
 #[test]
 fn a_runtime_with_its_own_thread_connects_outside_of_tokio() {
     let server = RedisServer::start();
     let builder = || LockRuntime::builder().own_thread();
-    outside_of_tokio(builder().connect(&server.url())).expect("the server answers");
+    wait::without_tokio(builder().connect(&server.url())).expect("the server answers");
     server.kill();
-    let error = outside_of_tokio(builder().connect(&server.url())).expect_err("it was killed");
+    let error = wait::without_tokio(builder().connect(&server.url())).expect_err("it was killed");
     assert!(matches!(error, ConnectError::Store(_)), "{error:?}");
 }
 

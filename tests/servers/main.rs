@@ -4,9 +4,6 @@ mod support;
 
 mod p10_a_call_ends;
 mod p10_outage;
-mod p1_one_believer;
-mod p1_paused_holders;
-mod p2_fences_grow;
 mod p4_cancelled;
 mod p4_twice_is_once;
 mod p5_loss_is_told;
@@ -15,7 +12,6 @@ mod p7_crowd;
 mod p7_first_come;
 mod p7_handover;
 mod p7_stopped_waiter;
-mod p8_dead_holder;
 mod p9_nothing_leaks;
 
 mod chaos;

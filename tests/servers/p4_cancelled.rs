@@ -1,6 +1,6 @@
 //! P4 on a real server: an acquire that is cancelled at any time leaves the lock free.
 
-use std::{future::pending, pin::pin, task::Poll, time::Duration};
+use std::{pin::pin, task::Poll, time::Duration};
 
 use leasehold::{LockRuntime, ReentrantLock};
 use leasehold_testkit::RedisServer;
@@ -64,51 +64,6 @@ async fn a_free_lock() {
     scene.nothing_is_left().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lock_that_becomes_free_meanwhile() {
-    let scene = scene().await;
-    // Around the time at which a waiter looks again.
-    for delay in (0..80).map(|i| Duration::from_micros(500 + i * 40)) {
-        let holder = scene.lock.acquire().wait(wait::CEILING).await.expect("a lease");
-        let lock = scene.lock.clone();
-        let waiter = tokio::spawn(async move { cancel::after(delay, lock.acquire()).await });
-        assert!(cancel::after(delay / 2, pending::<()>()).await.is_none());
-        holder.release().await.expect("held to the end");
-        drop(waiter.await.expect("a waiter"));
-        scene.is_free_soon().await;
-    }
-    scene.nothing_is_left().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_same_owner_again_at_once() {
-    let scene = scene().await;
-    let owner = scene.locks.owner();
-    for delay in delays() {
-        let first = cancel::after(delay, scene.lock.acquire().owner(&owner)).await;
-        let again = scene.lock.acquire().owner(&owner).wait(wait::CEILING).await;
-        let again = again.expect("the owner gets what it gave up");
-        let holds = lease::holds(&scene.server, LEASE, again.id());
-        assert_eq!(holds, Some(if first.is_some() { 2 } else { 1 }));
-        drop(first);
-        assert!(again.is_held());
-        again.release().await.expect("held to the end");
-        assert!(!lease::is_held(&scene.server, LEASE));
-    }
-    scene.nothing_is_left().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn many_at_once() {
-    let scene = scene().await;
-    for delay in delays() {
-        let wait = || cancel::after(delay, scene.lock.acquire());
-        drop(tokio::join!(wait(), wait(), wait(), wait()));
-    }
-    scene.is_free_soon().await;
-    scene.nothing_is_left().await;
-}
-
 /// On one thread, so that the first poll cannot see an answer.
 #[tokio::test]
 async fn a_future_that_nobody_polls_holds_nothing_for_long() {
@@ -123,20 +78,5 @@ async fn a_future_that_nobody_polls_holds_nothing_for_long() {
     // It is polled again after all, and begins anew.
     let guard = wait::soon("a lease", forgotten).await.expect("a lease");
     guard.release().await.expect("held to the end");
-    scene.nothing_is_left().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stands_still_meanwhile() {
-    let scene = scene().await;
-    // The server learns the script.
-    scene.is_free_soon().await;
-    scene.server.stop_signal();
-    for i in 0..8 {
-        let waiting = cancel::after(Duration::from_millis(i), scene.lock.acquire());
-        assert!(waiting.await.is_none());
-    }
-    scene.server.cont_signal();
-    scene.is_free_soon().await;
     scene.nothing_is_left().await;
 }

@@ -1,23 +1,21 @@
 //! P4 on a real server: every command lost, late, twice or unanswered, through the whole API.
 
-use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    Guard, Lease, LeaseState, LockRuntime, ReentrantLock, Released,
+    Guard, Lease, LockRuntime, ReentrantLock, Released,
     error::{ReleaseError, StoreError, StoreErrorKind},
     redis::RedisConfig,
     time::SystemClock,
 };
 use leasehold_core::{Entropy, RedisStore, SystemEntropy};
 use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, LockText, RedisServer, Rule};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinSet};
 
 use crate::support::{lease, patient, wait};
 
 /// Longer than these tests wait: what expires by itself does not help them.
 const TTL: Duration = Duration::from_secs(60);
-/// For leases that live through renewals.
-const SHORT_TTL: Duration = Duration::from_secs(6);
 /// After which a command whose reply is lost counts as unanswered.
 const COMMAND: Duration = Duration::from_millis(100);
 
@@ -31,17 +29,13 @@ struct Scene {
 }
 
 async fn scene() -> Scene {
-    scene_of(TTL).await
-}
-
-async fn scene_of(ttl: Duration) -> Scene {
     let server = RedisServer::start();
     let (clock, id) = (Arc::new(SystemClock), SystemEntropy.runtime_id());
     let config = RedisConfig::new(&server.url()).expect("an address");
     let config = config.connect_timeout(wait::CEILING);
     let real = RedisStore::connect(&config, clock.clone(), Handle::current(), id).await;
     let store = FaultyStore::new(Arc::new(real.expect("the server answers")), clock);
-    let builder = patient::builder().ttl(ttl).claim_window(ttl).command_timeout(COMMAND);
+    let builder = patient::builder().ttl(TTL).claim_window(TTL).command_timeout(COMMAND);
     let locks = builder.on_store(Arc::new(store.clone())).expect("settings that can work");
     let lock = locks.lock("a").expect("a name");
     Scene { server, store, locks, lock }
@@ -127,86 +121,20 @@ async fn each_kind_struck(fault: Fault) {
 }
 
 #[tokio::test]
-async fn requests_are_lost() {
-    each_kind_struck(Fault::LoseRequest).await;
-}
-
-#[tokio::test]
-async fn replies_are_lost() {
-    each_kind_struck(Fault::LoseReply).await;
-}
-
-#[tokio::test]
-async fn requests_arrive_late() {
-    each_kind_struck(Fault::LateRequest).await;
-}
-
-#[tokio::test]
-async fn everything_arrives_twice() {
-    each_kind_struck(Fault::Duplicate).await;
-}
-
-#[tokio::test]
-async fn replies_come_after_their_deadline() {
-    each_kind_struck(Fault::DelayReply(Gate::new())).await;
-}
-
-#[tokio::test]
-async fn the_server_refuses_for_a_while() {
+async fn each_kind_of_command_is_struck_by_each_fault() {
     let refusal = StoreError::new(StoreErrorKind::Definite, "not now", "try again");
-    each_kind_struck(Fault::Fail(refusal)).await;
-}
-
-#[tokio::test]
-async fn renewals_are_struck_and_the_lease_goes_on() {
-    // Servers first: their start blocks the thread, which renewals would not survive.
-    let (first, second) = (scene_of(SHORT_TTL).await, scene_of(SHORT_TTL).await);
-    let (third, fourth) = (scene_of(SHORT_TTL).await, scene_of(SHORT_TTL).await);
-    tokio::join!(
-        renewal_struck(first, Fault::LoseReply),
-        renewal_struck(second, Fault::LoseRequest),
-        renewal_struck(third, Fault::Duplicate),
-        renewal_struck(fourth, Fault::LateRequest),
-    );
-}
-
-async fn renewal_struck(scene: Scene, fault: Fault) {
-    scene.store.inject(Rule::new(fault.clone()).on(CommandKind::Renew));
-    let guard = scene.acquire().await;
-    let (sent, lease) = (|| scene.store.sent(CommandKind::Renew), guard.lease());
-    wait::until("a second renewal", || sent() >= 2 || !lease.is_held()).await;
-    let renewed = || lease.remaining() > SHORT_TTL.mul_f64(0.8);
-    wait::until("it comes through", || renewed() || !lease.is_held()).await;
-    assert!(lease.is_held(), "{fault:?}, {} renewals: {:?}", sent(), lease.state());
-    // A late renewal of a lease that was released must not bring it back.
-    guard.release().await.expect("held to the end");
-    scene.store.deliver_late().await;
-    assert!(!lease::is_held(&scene.server, LEASE));
-    scene.nothing_is_left().await;
-}
-
-async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
-}
-
-#[tokio::test]
-async fn a_cancelled_acquire_whose_copy_is_late_does_not_come_back() {
-    let scene = scene().await;
-    let owner = scene.locks.owner();
-    for fault in [Fault::LateRequest, Fault::LoseReply, Fault::Delay(Gate::new())] {
-        scene.store.inject(Rule::new(fault).on(CommandKind::Acquire));
-        let again = {
-            let mut first = Box::pin(scene.lock.acquire().owner(&owner).into_future());
-            assert!(poll_once(&mut first).await.is_pending());
-            drop(first);
-            scene.lock.acquire().owner(&owner).wait(wait::CEILING).await.expect("a lease")
-        };
-        scene.store.deliver_late().await;
-        assert_eq!(scene.holds(&again.lease()), Some(1));
-        assert_eq!(again.release().await.expect("held to the end"), Released::Ended);
-        scene.late_copies_change_nothing().await;
+    let faults = [
+        Fault::LoseRequest,
+        Fault::LoseReply,
+        Fault::LateRequest,
+        Fault::Duplicate,
+        Fault::DelayReply(Gate::new()),
+        Fault::Fail(refusal),
+    ];
+    let mut struck: JoinSet<_> = faults.into_iter().map(each_kind_struck).collect();
+    while let Some(ended) = struck.join_next().await {
+        ended.expect("no panic");
     }
-    scene.nothing_is_left().await;
 }
 
 #[tokio::test]
@@ -222,32 +150,5 @@ async fn withdrawals_are_struck_too() {
         scene.acquire().await.release().await.expect("held to the end");
         scene.late_copies_change_nothing().await;
     }
-    scene.nothing_is_left().await;
-}
-
-#[tokio::test]
-async fn a_dropped_guard_is_released_however_often_that_fails() {
-    let scene = scene().await;
-    for fault in [Fault::LoseRequest, Fault::LoseReply, Fault::LateRequest, Fault::Duplicate] {
-        scene.store.inject(Rule::new(fault).on(CommandKind::Release).times(2));
-        drop(scene.acquire().await);
-        scene.acquire().await.release().await.expect("held to the end");
-        scene.late_copies_change_nothing().await;
-    }
-    scene.nothing_is_left().await;
-}
-
-#[tokio::test]
-async fn a_release_that_never_comes_through_says_so() {
-    let scene = scene().await;
-    let guard = scene.lock.acquire().ttl(Duration::from_secs(1)).await.expect("a lease");
-    let lease = guard.lease();
-    scene.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Release).always());
-    let released = guard.release().await;
-    assert!(matches!(released, Err(ReleaseError::Unconfirmed { .. })), "{released:?}");
-    assert_eq!(lease.state(), LeaseState::Released);
-    scene.store.heal();
-    // It ends by itself.
-    scene.acquire().await.release().await.expect("held to the end");
     scene.nothing_is_left().await;
 }

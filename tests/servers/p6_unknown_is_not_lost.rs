@@ -52,48 +52,6 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn a_server_that_stood_still() {
-    let scene = scene().await;
-    scene.server.stop_signal();
-    scene.renewals_fail().await;
-    scene.server.cont_signal();
-    scene.goes_on().await;
-}
-
-#[tokio::test]
-async fn connections_that_were_killed() {
-    let scene = scene().await;
-    for _ in 0..3 {
-        scene.server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-        let again = scene.guard.reenter().await.expect("the lease is held");
-        drop(again);
-    }
-    scene.server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-    scene.goes_on().await;
-}
-
-#[tokio::test]
-async fn scripts_that_were_forgotten() {
-    let scene = scene().await;
-    scene.server.command(&["SCRIPT", "FLUSH"]);
-    scene.goes_on().await;
-}
-
-#[tokio::test]
-async fn a_server_that_was_busy() {
-    let scene = scene().await;
-    let socket = scene.server.url();
-    let busy = std::thread::spawn(move || {
-        let client = redis::Client::open(socket).expect("an address");
-        let mut connection = client.get_connection().expect("the server answers");
-        redis::cmd("DEBUG").arg("SLEEP").arg(4).exec(&mut connection).expect("a nap");
-    });
-    scene.renewals_fail().await;
-    scene.goes_on().await;
-    busy.join().expect("the server slept");
-}
-
-#[tokio::test]
 async fn a_server_that_ran_an_endless_script() {
     let scene = scene().await;
     scene.server.command(&["CONFIG", "SET", "lua-time-limit", "50"]);
@@ -112,19 +70,17 @@ async fn a_server_that_ran_an_endless_script() {
 
 #[tokio::test]
 async fn a_server_that_refused_writes() {
-    let scene = scene().await;
-    scene.server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
-    scene.renewals_fail().await;
-    scene.server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
-    scene.goes_on().await;
-}
-
-#[tokio::test]
-async fn a_server_that_became_a_replica_for_a_while() {
-    let scene = scene().await;
-    // Of nobody: the lease stays, and writes are refused.
-    scene.server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    scene.renewals_fail().await;
-    scene.server.command(&["REPLICAOF", "NO", "ONE"]);
-    scene.goes_on().await;
+    let few_replicas: [&[&str]; 2] = [
+        &["CONFIG", "SET", "min-replicas-to-write", "1"],
+        &["CONFIG", "SET", "min-replicas-to-write", "0"],
+    ];
+    // Of nobody: the lease stays.
+    let demoted: [&[&str]; 2] = [&["REPLICAOF", "127.0.0.1", "1"], &["REPLICAOF", "NO", "ONE"]];
+    for [refuse, mend] in [few_replicas, demoted] {
+        let scene = scene().await;
+        scene.server.command(refuse);
+        scene.renewals_fail().await;
+        scene.server.command(mend);
+        scene.goes_on().await;
+    }
 }

@@ -132,20 +132,3 @@ async fn guards_dropped_without_shutdown_leave_nothing_either() {
     wait::until("the leases are released", || lease::held(&server).is_empty()).await;
     wait::until("the connections are closed", || connections(&server) == 0).await;
 }
-
-#[test]
-fn guards_dropped_outside_of_tokio_leave_nothing_either() {
-    let server = RedisServer::start();
-    let runtime = tokio::runtime::Runtime::new().expect("a tokio runtime");
-    let (locks, guard) = runtime.block_on(async {
-        let locks = connect(&server, true).await;
-        let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
-        (locks, guard)
-    });
-    drop(runtime);
-    assert!(guard.is_held());
-    drop((guard, locks));
-    let until = leasehold_testkit::Patience::of(wait::CEILING);
-    let gone = || (lease::held(&server).is_empty() && connections(&server) == 0).then_some(());
-    assert!(until.until(gone).is_some(), "the lease was not released, or its runtime lives on");
-}

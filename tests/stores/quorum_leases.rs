@@ -230,9 +230,7 @@ async fn a_store_that_nobody_has_is_gone_although_a_node_missed_an_end() {
 
 /// How many calls of scripts a server has served.
 fn scripts(server: &RedisServer) -> u64 {
-    let stats: String = block_in_place(|| server.query(&["INFO", "commandstats"]));
-    let calls = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-    calls.filter_map(|line| line.split(',').next()?.parse::<u64>().ok()).sum()
+    block_in_place(|| server.calls("evalsha"))
 }
 
 /// One of three servers serves nothing, and the other two hear of a release one after the other. The first of them calls

@@ -15,7 +15,7 @@ use connections::{connection, connections};
 
 use crate::{
     Failure,
-    round::{self, Load, Round},
+    round::{self, Load},
 };
 
 /// The subjects, in the order in which a report shows them.
@@ -50,7 +50,7 @@ impl Subject {
     }
 
     /// Connects, warms up, and runs a round.
-    pub(crate) async fn round(self, url: &str, load: Load) -> Result<Round, Failure> {
+    pub(crate) async fn round(self, url: &str, load: Load) -> Result<Vec<f64>, Failure> {
         match self {
             Self::Leasehold => warm(url, load, &LockRuntime::connect(url).await?).await,
             Self::Floor => warm(url, load, &floor::Floor::connect(url).await?).await,
@@ -74,7 +74,7 @@ impl Pairs for fenced::Fenced {
     }
 }
 
-async fn warm(url: &str, load: Load, subject: &impl Pairs) -> Result<Round, Failure> {
+async fn warm(url: &str, load: Load, subject: &impl Pairs) -> Result<Vec<f64>, Failure> {
     round::run(url, Load { pairs: load.pairs.div_ceil(10), ..load }, subject).await?;
     round::run(url, load, subject).await
 }

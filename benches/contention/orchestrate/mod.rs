@@ -2,20 +2,32 @@
 
 mod calls;
 mod mode;
-mod report;
+mod process;
 mod round;
 mod run;
 mod targets;
 
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use calls::Calls;
 use leasehold_testkit::RedisServer;
 use mode::{Mode, SUBJECTS};
-use report::Report;
-use run::{Lengths, Process};
+use process::{Lengths, Process};
+use round::COLUMNS;
 
-use crate::{Failure, crowd::Crowd};
+use crate::{Failure, crowd::Crowd, failures::Failures, table::Table};
+
+const LEGEND: &str = "\
+Medians of interleaved rounds (least..most). handed/s: acquisitions per second by another task than the
+one before; acquired/s: all of them. × this: Leasehold's hand-overs divided by this row's, median of the
+rounds' ratios. p50, p99: waits. cmd, CPU µs: commands that clients sent and processor time of all client
+processes, per hand-over. least/most: served task. held: acquisitions × measured hold, the share of the
+time in which the lock was held. p99/turn: p99 divided by tasks × measured hold. The one-script floor is
+one process, the push floor two that know whose turn it is, the queue floor any number that queue.";
 
 /// How many rounds of each; odd, so that the median is one that was seen.
 const ROUNDS: usize = 3;
@@ -37,24 +49,37 @@ pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
 
     let server = RedisServer::builder().tcp().start();
     let mut calls = Calls::at(server.socket())?;
-    let mut report = Report::default();
+    let mut table = Table::new("contention", "one contended name", COLUMNS, Some("× this"), LEGEND);
+    let mut failures = Failures::default();
     for round in 0..rounds {
         for &mode in &modes {
             eprintln!("round {} of {rounds}, {mode}", round + 1);
             for subject in SUBJECTS {
                 let Some(load) = mode::shape(subject, mode) else { continue };
                 match run::measure(&server, &mut calls, subject, load, lengths) {
-                    Ok(done) => report.add(mode, subject, round, done),
-                    Err(failure) => report.fail(format!("{mode}, {subject}: {failure}")),
+                    Ok(done) => {
+                        if done.stuck > 0 {
+                            let stuck = done.stuck;
+                            failures.add(format!("{mode}, {subject}: {stuck} waited for ever"));
+                        }
+                        table.add(mode.row(subject), done.values());
+                    }
+                    Err(failure) => failures.add(format!("{mode}, {subject}: {failure}")),
                 }
             }
         }
     }
-    if words.is_empty() {
-        report.crowd = Some(crowd(&server, quick)?);
+    let crowd = if words.is_empty() { Some(crowd(&server, quick)?) } else { None };
+    table.print();
+    crowd.iter().for_each(Crowd::print);
+    targets::print(&table, crowd.as_ref());
+    failures.print();
+    table.print_json();
+    if let Some(crowd) = crowd {
+        let row = serde_json::json!({"bench": "contention", "row": "crowd", "values": crowd});
+        println!("{row}");
     }
-    report.print();
-    report.end()
+    failures.end()
 }
 
 /// Very many waiters in one process.
@@ -64,5 +89,6 @@ fn crowd(server: &RedisServer, quick: bool) -> Result<Crowd, Failure> {
     eprintln!("{tasks} tasks that wait for one name, and {names} names");
     server.flush_all();
     let arguments = ["crowd".into(), server.url(), tasks.to_string(), names.to_string()];
-    Process::spawn(&arguments)?.output(Instant::now() + Duration::from_secs(180))
+    Process::spawn(Command::new(env::current_exe()?), &arguments)?
+        .output(Instant::now() + Duration::from_secs(180))
 }

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::table::Key;
+
 /// A load: processes of so many tasks, what they do with the lock, and between two locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mode {
@@ -24,6 +26,11 @@ impl Mode {
     /// A mode without sections and pauses.
     pub(crate) fn bare(processes: usize, workers: usize) -> Self {
         Self { processes, workers, hold_ms: 0, pause_ms: 0 }
+    }
+
+    /// The row of a subject.
+    pub(crate) fn row(self, subject: &str) -> Key {
+        Key::new(&self, &"", subject)
     }
 
     fn is_bare(&self) -> bool {

@@ -1,7 +1,21 @@
 use std::time::Duration;
 
 use super::mode::is_floor;
-use crate::output::Output;
+use crate::{output::Output, table::Column};
+
+/// The columns of a round's values.
+pub(crate) const COLUMNS: &[Column] = &[
+    ("handed/s", "hand_overs_per_second", 0),
+    ("acquired/s", "acquired_per_second", 0),
+    ("p50 ms", "p50_ms", 3),
+    ("p99 ms", "p99_ms", 3),
+    ("cmd", "cmd", 3),
+    ("CPU µs", "cpu_us", 2),
+    ("least/most", "least_of_most", 2),
+    ("hold ms", "hold_ms", 3),
+    ("held", "held", 3),
+    ("p99/turn", "p99_of_turn", 2),
+];
 
 /// What one run of a subject came to.
 #[derive(Debug, Clone, Copy)]
@@ -49,24 +63,22 @@ impl Round {
         }
     }
 
-    /// Commands per hand-over.
-    pub(crate) fn commands_each(&self) -> f64 {
-        self.commands / self.handed
-    }
-
-    /// Processor time of clients per hand-over.
-    pub(crate) fn cpu_us_each(&self) -> f64 {
-        self.cpu_us / self.handed
-    }
-
-    /// The share of the time in which somebody held the lock.
-    pub(crate) fn utilisation(&self) -> f64 {
-        self.acquired * self.hold_us / 1e6
-    }
-
-    /// The 99th percentile of waits, where 1 is that each task is served once before.
-    pub(crate) fn turns_at_p99(&self) -> f64 {
-        self.wait_p99_us / (self.tasks * self.hold_us)
+    /// A value for each column.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        vec![
+            self.handed,
+            self.acquired,
+            self.wait_p50_us / 1e3,
+            self.wait_p99_us / 1e3,
+            self.commands / self.handed,
+            self.cpu_us / self.handed,
+            self.least_most,
+            self.hold_us / 1e3,
+            // The share of the time in which somebody held the lock.
+            self.acquired * self.hold_us / 1e6,
+            // Where 1 is that each task is served once before.
+            self.wait_p99_us / (self.tasks * self.hold_us),
+        ]
     }
 }
 

@@ -2,30 +2,22 @@
 
 use std::{
     env,
-    io::Read,
-    process::{Child, Command, Stdio},
-    thread::{self, JoinHandle},
+    process::Command,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use leasehold_testkit::RedisServer;
-use serde::de::DeserializeOwned;
 
-use super::{calls::Calls, mode::Mode, round::Round};
+use super::{
+    calls::Calls,
+    mode::Mode,
+    process::{DRAIN, Lengths, Process, sleep_until},
+    round::Round,
+};
 use crate::{Failure, output::Output};
 
 /// How long processes take until they contend.
 const STARTUP: Duration = Duration::from_millis(300);
-
-/// How long they may take to end after the window.
-const DRAIN: Duration = Duration::from_secs(12);
-
-/// How long each run is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lengths {
-    pub(crate) warmup: Duration,
-    pub(crate) measured: Duration,
-}
 
 /// Runs a subject's processes under a load.
 pub(crate) fn measure(
@@ -40,7 +32,8 @@ pub(crate) fn measure(
     let (start, start_unix) =
         (Instant::now() + ahead, SystemTime::now().duration_since(UNIX_EPOCH)? + ahead);
     let spawn = |index| {
-        Process::<Output>::spawn(&worker(server, subject, load, lengths, start_unix, index))
+        let arguments = worker(server, subject, load, lengths, start_unix, index);
+        Process::<Output>::spawn(Command::new(env::current_exe()?), &arguments)
     };
     let processes = (0..load.processes).map(spawn).collect::<Result<Vec<_>, _>>()?;
     sleep_until(start);
@@ -72,47 +65,4 @@ fn worker(
         start.as_millis(),
     );
     text.split_whitespace().map(str::to_owned).collect()
-}
-
-/// This program once more, with other arguments; it prints one line of JSON. Killed when dropped.
-#[derive(Debug)]
-pub(crate) struct Process<T> {
-    child: Child,
-    text: JoinHandle<std::io::Result<String>>,
-    output: std::marker::PhantomData<T>,
-}
-
-impl<T: DeserializeOwned> Process<T> {
-    /// Starts it.
-    pub(crate) fn spawn(arguments: &[String]) -> Result<Self, Failure> {
-        let mut command = Command::new(env::current_exe()?);
-        let mut child =
-            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let mut stdout = child.stdout.take().ok_or("there is no pipe")?;
-        let text = thread::spawn(move || {
-            let mut text = String::new();
-            stdout.read_to_string(&mut text).map(|_| text)
-        });
-        Ok(Self { child, text, output: std::marker::PhantomData })
-    }
-
-    /// Waits for its end.
-    pub(crate) fn output(mut self, until: Instant) -> Result<T, Failure> {
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > until {
-                self.child.kill()?;
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        let status = self.child.wait()?;
-        let text = self.text.join().map_err(|_| "the output was not read")??;
-        if !status.success() {
-            return Err(format!("a process failed, {status}").into());
-        }
-        Ok(serde_json::from_str(&text)?)
-    }
-}
-
-fn sleep_until(instant: Instant) {
-    thread::sleep(instant.saturating_duration_since(Instant::now()));
 }

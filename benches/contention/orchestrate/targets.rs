@@ -1,102 +1,60 @@
-use super::{mode::Mode, report::Report, round::Round};
+use super::mode::{Mode, SUBJECTS};
+use crate::{
+    crowd::Crowd,
+    goal::Goal::{self, AtLeast, AtMost},
+    table::Table,
+};
 
 /// What is to be reached within one run: what, how much, and whether more or less is better.
 type Target = (&'static str, Option<f64>, Goal);
 
-/// A bound on the good side of which a value is to be.
-enum Goal {
-    AtLeast(f64),
-    AtMost(f64),
-}
-
-use Goal::{AtLeast, AtMost};
-
 /// Prints which targets were reached.
-pub(crate) fn print(report: &Report) {
-    let groups = [crowded, sections, alone, single, crowd];
+pub(crate) fn print(table: &Table, crowd: Option<&Crowd>) {
     println!("\ntargets\n");
-    for (what, value, goal) in groups.into_iter().flat_map(|group| group(report)) {
+    for (what, value, goal) in of_modes(table).into_iter().chain(of_crowd(crowd)) {
         let Some(value) = value else { continue };
-        let (sign, bound, good) = match goal {
-            AtLeast(bound) => ('≥', bound, value >= bound),
-            AtMost(bound) => ('≤', bound, value <= bound),
-        };
-        let verdict = if good { "reached" } else { "MISSED" };
-        println!("{what:<58}{value:>10.3}   {sign} {bound:<7}{verdict}");
+        println!("{what:<58}{value:>10.3}   {}", goal.verdict(value));
     }
 }
 
-fn acquired(round: &Round) -> f64 {
-    round.acquired
-}
-
-fn handed(round: &Round) -> f64 {
-    round.handed
-}
-
-fn crowded(report: &Report) -> Vec<Target> {
-    let mode = Mode::bare(4, 8);
-    let own = |value| report.median(mode, "leasehold", value);
+fn of_modes(table: &Table) -> Vec<Target> {
+    let (acquired, handed) = ("acquired_per_second", "hand_overs_per_second");
+    let own = |mode: Mode, column| table.median(&mode.row(SUBJECTS[0]), column);
+    let times = |mode: Mode, subject, column| {
+        let ratio = table.ratio(&mode.row(SUBJECTS[0]), &mode.row(subject), column).median;
+        Some(ratio).filter(|ratio| ratio.is_finite())
+    };
+    let [crowded, alone, single] = [(4, 8), (1, 8), (4, 1)].map(|(p, w)| Mode::bare(p, w));
+    let sections = Mode { hold_ms: 1, ..crowded };
     vec![
-        (
-            "4 × 8, hand-overs, times rslock tuned",
-            report.ratio(mode, "rslock", handed),
-            AtLeast(8.0),
-        ),
+        ("4 × 8, hand-overs, times rslock tuned", times(crowded, "rslock", handed), AtLeast(8.0)),
         (
             "4 × 8, times the one-script floor",
-            report.ratio(mode, "floor-one-script", acquired),
+            times(crowded, "floor-one-script", acquired),
             AtLeast(3.5),
         ),
-        ("4 × 8, commands per hand-over", own(Round::commands_each), AtMost(0.3)),
-        ("4 × 8, least/most", own(|round| round.least_most), AtLeast(0.9)),
-    ]
-}
-
-fn sections(report: &Report) -> Vec<Target> {
-    let mode = Mode { hold_ms: 1, ..Mode::bare(4, 8) };
-    let own = |value| report.median(mode, "leasehold", value);
-    vec![
-        ("4 × 8, 1 ms, share of the time held", own(Round::utilisation), AtLeast(0.93)),
-        ("4 × 8, 1 ms, p99 in fair turns", own(Round::turns_at_p99), AtMost(1.4)),
-    ]
-}
-
-fn alone(report: &Report) -> Vec<Target> {
-    let mode = Mode::bare(1, 8);
-    vec![
+        ("4 × 8, commands per hand-over", own(crowded, "cmd"), AtMost(0.3)),
+        ("4 × 8, least/most", own(crowded, "least_of_most"), AtLeast(0.9)),
+        ("4 × 8, 1 ms, share of the time held", own(sections, "held"), AtLeast(0.93)),
+        ("4 × 8, 1 ms, p99 in fair turns", own(sections, "p99_of_turn"), AtMost(1.4)),
         (
             "1 × 8, times the one-script floor",
-            report.ratio(mode, "floor-one-script", acquired),
+            times(alone, "floor-one-script", acquired),
             AtLeast(30.0),
         ),
-        (
-            "1 × 8, commands per hand-over",
-            report.median(mode, "leasehold", Round::commands_each),
-            AtMost(0.02),
-        ),
-    ]
-}
-
-fn single(report: &Report) -> Vec<Target> {
-    let mode = Mode::bare(4, 1);
-    vec![
+        ("1 × 8, commands per hand-over", own(alone, "cmd"), AtMost(0.02)),
         (
             "4 × 1, times the two-process push floor",
-            report.ratio(mode, "floor-push", acquired),
+            times(single, "floor-push", acquired),
             AtLeast(0.9),
         ),
-        (
-            "4 × 1, commands per hand-over",
-            report.median(mode, "leasehold", Round::commands_each),
-            AtMost(2.1),
-        ),
+        ("4 × 1, commands per hand-over", own(single, "cmd"), AtMost(2.1)),
     ]
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are few places and channels")]
-fn crowd(report: &Report) -> Vec<Target> {
-    let Some(crowd) = &report.crowd else { return Vec::new() };
+fn of_crowd(crowd: Option<&Crowd>) -> Vec<Target> {
+    let Some(crowd) = crowd else { return Vec::new() };
     vec![
         ("10,000 tasks, bytes each", Some(crowd.bytes_per_waiting_task), AtMost(1024.0)),
         ("10,000 tasks, places in Redis", Some(crowd.places as f64), AtMost(1.0)),

@@ -14,54 +14,23 @@ use task::Terms;
 use tokio::task::JoinSet;
 use window::Window;
 
-use crate::{
-    Failure, cpu,
-    options::Options,
-    output::Output,
-    subjects::{
-        floor_one_script, floor_push, floor_queue,
-        leasehold::{self, Returning},
-        rslock, tokio_mutex,
-    },
-};
+use crate::{Failure, cpu, options::Options, output::Output, peers};
 
 /// Runs as the command line says, and prints the results.
 pub(crate) fn main(arguments: &[String]) -> Result<(), Failure> {
     let options = Options::parse(arguments)?;
     let runtime = options.runtime.build()?;
-    let output = runtime.block_on(run(&options))?;
+    let output = runtime.block_on(peers::run(&options))?;
     runtime.shutdown_background();
     println!("{}", serde_json::to_string(&output)?);
     Ok(())
 }
 
-async fn run(options: &Options) -> Result<Output, Failure> {
-    match options.peer.as_str() {
-        "leasehold" | "leasehold-drop" => {
-            let returning = match options.peer.as_str() {
-                "leasehold" => Returning::Released,
-                _ => Returning::Dropped,
-            };
-            let (locks, tasks) = leasehold::connect(options, returning).await?;
-            let output = measure(options, tasks).await;
-            leasehold::leave(&locks).await;
-            output
-        }
-        "rslock" => measure(options, rslock::tuned(options)).await,
-        "rslock-default" => measure(options, rslock::default(options)).await,
-        "tokio-mutex" => measure(options, tokio_mutex::tasks(options)).await,
-        "floor-one-script" => measure(options, floor_one_script::connect(options).await?).await,
-        "floor-push" => measure(options, floor_push::connect(options).await?).await,
-        "floor-queue" => {
-            measure(options, floor_queue::connect(options, floor_queue::Channels::Plain).await?)
-                .await
-        }
-        unknown => Err(format!("there is no peer {unknown}").into()),
-    }
-}
-
 /// Lets the tasks contend until the window is over.
-async fn measure<C: Contender>(options: &Options, tasks: Vec<C>) -> Result<Output, Failure> {
+pub(crate) async fn measure<C: Contender>(
+    options: &Options,
+    tasks: Vec<C>,
+) -> Result<Output, Failure> {
     let window = Window::of(options)?;
     let processor = thread::spawn(move || window.measure(cpu::time_used));
     let terms = Arc::new(Terms::new(options, window));

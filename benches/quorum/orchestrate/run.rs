@@ -1,15 +1,16 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
-use std::{
-    io::Read,
-    process::{Child, Stdio},
-    thread::{self, JoinHandle},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leasehold_testkit::{QuorumGroup, RedisServer};
 
-use super::{calls::Calls, load::Load, round::Round, subject::Subject};
+use super::{
+    calls::Calls,
+    load::Load,
+    process::{DRAIN, Lengths, Process, sleep_until},
+    round::Round,
+    subject::Subject,
+};
 use crate::{Failure, output::Output};
 
 /// How long processes take until they take locks.
@@ -17,16 +18,6 @@ const STARTUP: Duration = Duration::from_millis(500);
 
 /// How much longer each takes with a JavaScript engine.
 const ENGINE: Duration = Duration::from_millis(600);
-
-/// How long they may take to end after the window.
-const DRAIN: Duration = Duration::from_secs(12);
-
-/// How long each run is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
-    pub(super) warmup: Duration,
-    pub(super) measured: Duration,
-}
 
 /// Runs a subject's processes under a load, on the servers that are up.
 pub(super) fn measure(
@@ -43,7 +34,7 @@ pub(super) fn measure(
         (Instant::now() + ahead, SystemTime::now().duration_since(UNIX_EPOCH)? + ahead);
     let spawn = |index| {
         let options = options(group, subject, load, lengths, start_unix, index);
-        Process::spawn(subject, &options)
+        Process::<Output>::spawn(subject.program()?, &options)
     };
     let processes = (0..load.processes()).map(spawn).collect::<Result<Vec<_>, _>>()?;
     sleep_until(start);
@@ -104,45 +95,4 @@ impl Counts {
 
 fn is_up(server: &RedisServer) -> bool {
     server.try_query::<String>(&["PING"]).is_ok()
-}
-
-/// A process of a subject; it prints one line of JSON. Killed when dropped.
-#[derive(Debug)]
-struct Process {
-    child: Child,
-    text: JoinHandle<std::io::Result<String>>,
-}
-
-impl Process {
-    fn spawn(subject: Subject, options: &[String]) -> Result<Self, Failure> {
-        let mut command = subject.program()?;
-        command.args(options).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
-        let mut stdout = child.stdout.take().ok_or("there is no pipe")?;
-        let text = thread::spawn(move || {
-            let mut text = String::new();
-            stdout.read_to_string(&mut text).map(|_| text)
-        });
-        Ok(Self { child, text })
-    }
-
-    /// Waits for its end.
-    fn output(mut self, until: Instant) -> Result<Output, Failure> {
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > until {
-                self.child.kill()?;
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        let status = self.child.wait()?;
-        let text = self.text.join().map_err(|_| "the output was not read")??;
-        if !status.success() {
-            return Err(format!("a process failed, {status}").into());
-        }
-        Ok(serde_json::from_str(&text)?)
-    }
-}
-
-fn sleep_until(instant: Instant) {
-    thread::sleep(instant.saturating_duration_since(Instant::now()));
 }

@@ -1,7 +1,5 @@
-use super::{
-    Load, Site, Subject,
-    report::{Key, Report},
-};
+use super::{Key, Load, Site, Subject};
+use crate::table::Table;
 
 /// How much faster than the fastest peer a quorum is to be where nobody waits.
 const UNCONTENDED: f64 = 1.5;
@@ -10,13 +8,14 @@ const UNCONTENDED: f64 = 1.5;
 const CONTENDED: f64 = 5.0;
 
 /// Prints which targets were reached, and what servers that are down cost.
-pub(super) fn print(report: &Report) {
+pub(super) fn print(table: &Table) {
     println!("\nbeside the fastest peer of each round\n");
     for site in Site::ALL {
         for load in Load::ALL {
             let goal = if load.has_own_names() { UNCONTENDED } else { CONTENDED };
             let key = |subject| Key { site, load, subject };
-            let ratios = Subject::PEERS.into_iter().filter_map(|peer| report.ratio(key(peer)));
+            let own = key(Subject::Leasehold);
+            let ratios = Subject::PEERS.into_iter().filter_map(|peer| ratio(table, own, key(peer)));
             let Some(ratio) = ratios.min_by(f64::total_cmp) else { continue };
             let verdict = if ratio >= goal { "reached" } else { "MISSED" };
             println!("{:<28}{ratio:>8.2}   ≥ {goal:<6}{verdict}", format!("{site}, {load}"));
@@ -27,8 +26,14 @@ pub(super) fn print(report: &Report) {
         for load in Load::ALL {
             let down = Key { site, load, subject: Subject::Leasehold };
             let up = Key { site: Site { down: 0, ..site }, ..down };
-            let Some(ratio) = report.ratio_to(down, up) else { continue };
+            let Some(ratio) = ratio(table, down, up) else { continue };
             println!("{:<28}{ratio:>8.2}", format!("{site}, {load}"));
         }
     }
+}
+
+/// The rate of a row divided by that of another one, if both were measured.
+fn ratio(table: &Table, one: Key, other: Key) -> Option<f64> {
+    let ratio = table.ratio(&one.row(), &other.row(), table.first_column()).median;
+    Some(ratio).filter(|ratio| ratio.is_finite())
 }

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use crate::Failure;
+use crate::{Failure, table::Key};
 
 /// How many leases there are in full runs.
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
@@ -80,6 +80,13 @@ impl Plan {
     fn wants(&self, subject: Subject) -> bool {
         let name = subject.to_string();
         self.words.is_empty() || self.words.iter().any(|word| name.contains(word))
+    }
+}
+
+impl Run {
+    /// The row of a table.
+    pub(super) fn row(&self) -> Key {
+        Key::new(&format!("{} leases", self.leases), &"", &self.subject.to_string())
     }
 }
 

@@ -27,6 +27,7 @@ mod folder;
 pub mod gates;
 mod guardian;
 pub mod history;
+mod launched;
 mod lock_text;
 mod log;
 mod patience;

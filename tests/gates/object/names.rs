@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::fencing::{Admitted, FenceGate, GateError, ResourceError};
+use leasehold::fencing::Admitted;
 use object_store::{memory::InMemory, path::Path};
 
 use super::words::{gate, of};
@@ -35,26 +35,6 @@ const HOSTILE: [&str; 21] = [
 
 /// Names that mean one path.
 const PLAIN: [&str; 7] = ["stock/7", "Stock/7", "stock/07", "stock/+7", "a b", "a:b", "a.b/..c"];
-
-#[tokio::test]
-async fn a_name_advances_the_object_that_is_written_or_is_refused() {
-    for name in HOSTILE.iter().chain(&PLAIN) {
-        let gate = gate(&Arc::new(InMemory::new()));
-        let path = Path::from(*name);
-        gate.put(&path, "9 left", of(40)).await.unwrap();
-        match FenceGate::advance(&gate, name, of(42)).await {
-            Ok(admitted) => {
-                assert_eq!(admitted, Admitted::Newer, "{name}");
-                assert!(gate.put(&path, "late", of(41)).await.is_err(), "{name}");
-            }
-            refused => {
-                let why = ResourceError::NotAPath((*name).into());
-                assert_eq!(refused, Err(GateError::Resource(why)));
-                assert!(HOSTILE.contains(name), "{name} is one path");
-            }
-        }
-    }
-}
 
 #[tokio::test]
 async fn a_path_advances_the_object_that_is_written() {

@@ -12,7 +12,7 @@ use object_store::{ObjectStore, ObjectStoreExt, PutOptions};
 
 use super::{
     steered::Steered,
-    words::{gate, metadata, of, path, read, refused_by, stamp, watermark},
+    words::{gate, metadata, of, path, read, refused_by, watermark},
 };
 
 /// The trap: it looks, compares, and writes without a condition.
@@ -22,21 +22,6 @@ async fn read_then_put(store: &Steered, body: &'static str, presented: Stamp) ->
     let attributes = [(metadata("leasehold"), presented.to_string())].into_iter().collect();
     let options = PutOptions { attributes, ..PutOptions::default() };
     store.put_opts(&path(), body.into(), options).await.is_ok()
-}
-
-#[tokio::test]
-async fn a_writer_that_is_paused_after_its_look_is_refused() {
-    let store = Steered::sound();
-    let gate = gate(&store);
-    gate.put(&path(), "9 left", of(40)).await.unwrap();
-    let pause = store.pause_next();
-    let paused = gate.clone();
-    let late = tokio::spawn(async move { paused.put(&path(), "late", of(41)).await });
-    pause.reached().await;
-    gate.put(&path(), "8 left", of(42)).await.unwrap();
-    pause.end();
-    assert!(refused_by(&late.await.unwrap(), of(42)));
-    assert_eq!(read(&*store).await.0, "8 left");
 }
 
 #[tokio::test]
@@ -86,24 +71,6 @@ async fn an_object_that_is_deleted_between_is_created() {
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_is_lost_may_be_repeated() {
-    let store = Steered::sound();
-    let gate = gate(&store);
-    store.lose_next_answer();
-    let lost = gate.put(&path(), "8 left", of(41)).await;
-    assert!(store.has_lost_answer());
-    let Err(GateError::Store(error)) = lost else { panic!("{lost:?}") };
-    assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
-    assert_eq!(gate.put(&path(), "8 left", of(41)).await, Ok(Admitted::Again));
-
-    store.lose_next_answer();
-    assert!(gate.put(&path(), "7 left", of(41)).await.is_err());
-    gate.put(&path(), "6 left", of(42)).await.unwrap();
-    assert!(refused_by(&gate.put(&path(), "7 left", of(41)).await, of(42)));
-    assert_eq!(read(&*store).await.0, "6 left");
-}
-
-#[tokio::test]
 async fn a_writer_that_always_loses_gives_up_and_says_so() {
     let store = Steered::sound();
     store.be_contended();
@@ -131,21 +98,4 @@ async fn many_writers_leave_the_newest() {
     }
     assert_eq!(read(&*store).await.0, "64");
     assert!(store.lost_races() > 0);
-}
-
-#[tokio::test]
-async fn of_two_leases_with_one_fence_one_writes() {
-    let mut lost_races = 0;
-    for _ in 0..20 {
-        let store = Steered::sound();
-        let mut writers = tokio::task::JoinSet::new();
-        for lease in 1..=8 {
-            let gate = gate(&store);
-            writers.spawn(async move { gate.put(&path(), "a", stamp(7, lease)).await });
-        }
-        let admitted = writers.join_all().await.iter().filter(|result| result.is_ok()).count();
-        assert_eq!(admitted, 1);
-        lost_races += store.lost_races();
-    }
-    assert!(lost_races > 0);
 }

@@ -73,15 +73,6 @@ async fn attributes_are_the_callers_but_for_those_of_the_gate() {
 }
 
 #[tokio::test]
-async fn the_greatest_fence_passes_and_closes_the_gate_behind_it() {
-    let store = Arc::new(InMemory::new());
-    let (gate, greatest) = (gate(&store), stamp((1 << 53) - 1, 1));
-    assert_eq!(gate.put(&path(), "a", greatest).await, Ok(Admitted::First));
-    assert!(refused_by(&gate.put(&path(), "b", stamp((1 << 53) - 2, 2)).await, greatest));
-    assert_eq!(gate.put(&path(), "c", greatest).await, Ok(Admitted::Again));
-}
-
-#[tokio::test]
 async fn a_resource_that_is_no_path_is_refused() {
     let store = Arc::new(InMemory::new());
     let gate = gate(&store);

@@ -1,4 +1,3 @@
-use leasehold_core::FenceToken;
 use leasehold_fencing::{
     Admitted, FenceGate, GateError,
     postgres::{FenceTable, PostgresGate},
@@ -40,30 +39,6 @@ async fn a_write_takes_newer_fences_and_equal_ones_of_the_same_lease() {
 }
 
 #[tokio::test]
-async fn the_greatest_fences_are_told_apart() {
-    let (database, gate) = Database::with_gate().await;
-    let (older, newer) = (stamp(FenceToken::MAX - 1, 1), stamp(FenceToken::MAX, 2));
-    assert_eq!(gate.advance(KEY, older).await, Ok(Admitted::First));
-    assert_eq!(gate.advance(KEY, newer).await, Ok(Admitted::Newer));
-    assert_eq!(write(&gate, &database.pool, "x", older).await, Err(stale(older, newer)));
-}
-
-#[tokio::test]
-async fn a_taken_lease_shuts_out_the_holder_before_its_first_write() {
-    let (database, gate) = Database::with_gate().await;
-    let (older, newer) = (stamp(41, 1), stamp(42, 2));
-    let any: Box<dyn FenceGate> = Box::new(gate.clone());
-    assert_eq!(any.advance(KEY, older).await, Ok(Admitted::First));
-    assert_eq!(any.advance(KEY, newer).await, Ok(Admitted::Newer));
-    assert_eq!(any.advance(KEY, newer).await, Ok(Admitted::Again));
-    assert_eq!(any.advance(KEY, older).await, Err(stale(older, newer)));
-    assert_eq!(any.admit(KEY, older).await, Err(stale(older, newer)));
-    assert_eq!(any.admit("another", older).await, Ok(Admitted::First));
-    assert_eq!(write(&gate, &database.pool, "stale", older).await, Err(stale(older, newer)));
-    assert_eq!(database.value().await, "untouched");
-}
-
-#[tokio::test]
 async fn a_rollback_undoes_the_admission_with_the_write() {
     let (database, gate) = Database::with_gate().await;
     let (older, newer) = (stamp(41, 1), stamp(42, 2));
@@ -83,29 +58,6 @@ async fn a_rollback_undoes_the_admission_with_the_write() {
     tx.commit().await.unwrap();
     assert_eq!(database.watermark().await, Some(older.to_string()));
     assert_eq!(database.value().await, "older");
-}
-
-#[tokio::test]
-async fn a_writer_that_pauses_between_looking_and_writing_does_damage_only_without_the_gate() {
-    let (database, gate) = Database::with_gate().await;
-    let (pool, paused, successor) = (&database.pool, stamp(41, 1), stamp(42, 2));
-
-    // The control arm: both look at the watermark first and write later, and the stale write
-    // stands.
-    let looks_good = async |fence: i64| {
-        let seen = sqlx::query_scalar("SELECT max(fence) FROM leasehold_fences");
-        seen.fetch_one(pool).await.map(|seen: Option<i64>| seen.is_none_or(|seen| seen <= fence))
-    };
-    assert!(looks_good(41).await.unwrap());
-    assert!(looks_good(42).await.unwrap());
-    sqlx::query(WRITE).bind("successor").execute(pool).await.unwrap();
-    sqlx::query(WRITE).bind("stale").execute(pool).await.unwrap();
-    assert_eq!(database.value().await, "stale");
-
-    assert_eq!(gate.admit(KEY, paused).await, Ok(Admitted::First));
-    assert_eq!(write(&gate, pool, "successor", successor).await, Ok(()));
-    assert_eq!(write(&gate, pool, "late", paused).await, Err(stale(paused, successor)));
-    assert_eq!(database.value().await, "successor");
 }
 
 #[tokio::test]

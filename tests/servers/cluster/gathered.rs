@@ -116,9 +116,5 @@ async fn no_turn_is_lost_while_a_slot_moves_under_shared_calls() {
 
 /// Calls of scripts at all masters.
 fn calls(cluster: &RedisCluster) -> u64 {
-    let of = |stats: String| {
-        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-        line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
-    };
-    cluster.masters().iter().map(|server| of(server.query(&["INFO", "commandstats"]))).sum::<u64>()
+    cluster.masters().iter().map(|server| server.calls("evalsha")).sum()
 }

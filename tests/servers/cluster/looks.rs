@@ -93,13 +93,6 @@ async fn a_new_owner_is_checked_before_its_first_command() {
     guard.expect("the same runtime works").release().await.expect("held to the end");
 }
 
-/// Connections that a server has accepted so far.
-fn connections(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "stats"]);
-    let count = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-    count.expect("a count").parse().expect("a number")
-}
-
 /// Each process asks again and again: of many, a Cluster would drown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "nodes are asked from time to time")]
@@ -115,7 +108,8 @@ async fn an_outage_of_a_shard_costs_the_others_few_connections() {
     let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
     // The first misses are followed by looks at all of them.
     tokio::time::sleep(Duration::from_secs(8)).await;
-    let count = || cluster.servers()[1..].iter().map(connections).sum::<u64>();
+    let dialed = |server: &RedisServer| server.told("stats", "total_connections_received");
+    let count = || cluster.servers()[1..].iter().map(dialed).sum::<u64>();
     let before = count();
     tokio::time::sleep(Duration::from_secs(8)).await;
     // The question itself makes one at each.

@@ -6,7 +6,6 @@ mod failover;
 mod gathered;
 mod half_moved;
 mod looks;
-mod migration;
 mod outage;
 mod scene;
 mod sharded;

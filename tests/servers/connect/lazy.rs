@@ -94,11 +94,8 @@ async fn a_crowd_checks_a_server_once() {
         task.await.expect("a task").expect("held to the end");
     }
     // The check is the only one to subscribe besides the runtime itself.
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let calls = stats.lines().find_map(|line| {
-        line.strip_prefix("cmdstat_subscribe:calls=")?.split(',').next()?.parse::<u32>().ok()
-    });
-    assert!(calls.is_some_and(|calls| calls <= 2), "{stats}");
+    let calls = server.calls("subscribe");
+    assert!((1..=2).contains(&calls), "{calls}");
 }
 
 #[tokio::test]

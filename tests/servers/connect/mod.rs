@@ -14,9 +14,9 @@ use leasehold::{
     error::{ConnectError, StoreErrorKind},
     time::{Clock, SystemClock},
 };
-use leasehold_testkit::{Patience, RedisServer, Reply, ScriptedPeer};
+use leasehold_testkit::{RedisServer, Reply, ScriptedPeer};
 
-use crate::support::{patient, wait};
+use crate::support::patient;
 
 /// Generous: the defaults give up after two or four seconds.
 const SECONDS: Duration = Duration::from_secs(10);
@@ -142,10 +142,15 @@ async fn nobody_there() {
 
 #[tokio::test]
 async fn somebody_who_does_not_answer() {
-    for peer in [ScriptedPeer::silent().await, ScriptedPeer::closing().await] {
+    let peers = [
+        (ScriptedPeer::silent().await, "check that the server runs"),
+        (ScriptedPeer::closing().await, "may not be a Redis server"),
+    ];
+    for (peer, advice) in peers {
         let peer = peer.expect("a port");
-        let (_, text) = refusal(LockRuntime::builder(), &peer.url()).await;
-        names(&text, &[&format!("127.0.0.1:{}", peer.port())]);
+        let (kind, text) = refusal(LockRuntime::builder(), &peer.url()).await;
+        assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+        names(&text, &["connect", advice, &format!("127.0.0.1:{}", peer.port())]);
     }
     let server = RedisServer::builder().tcp().start();
     server.stop_signal();
@@ -187,26 +192,8 @@ async fn rights_that_are_missing() {
     let server = RedisServer::builder().tcp().start();
     let address = format!("127.0.0.1:{}", server.port().expect("a port"));
     let url = server.url_with("app", "s3cret", 0);
-    let missing = [
-        "-evalsha",
-        "-eval",
-        "-pexpire",
-        "-set",
-        "-getrange",
-        "-getex",
-        "-hset",
-        "-hstrlen",
-        "-hdel",
-        "-zadd",
-        "-del",
-        "-pttl",
-        "-exists",
-        "-time",
-        "-publish",
-        "resetchannels",
-        "resetkeys",
-    ];
-    for missing in missing {
+    // Every command of the scripts in `tests/stores/redis/rights.rs`.
+    for missing in ["-evalsha", "-eval", "-set", "resetchannels", "resetkeys"] {
         let user = ["ACL", "SETUSER", "app", "reset", "on", ">s3cret"];
         let rights = ["~leasehold:*", "&leasehold:*", "+@all", missing];
         server.command(&[user.as_slice(), rights.as_slice()].concat());
@@ -221,19 +208,6 @@ async fn rights_that_are_missing() {
     let (kind, text) = refusal(patient::builder(), &url).await;
     assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
     names(&text, &[&address, "database number"]);
-}
-
-#[tokio::test]
-async fn a_server_that_refuses_for_now() {
-    let server = RedisServer::builder().tcp().start();
-    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    let (kind, text) = refusal(patient::builder(), &server.url()).await;
-    assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
-    names(&text, &["is a replica of 127.0.0.1:1", "write the master's address"]);
-    server.command(&["REPLICAOF", "NO", "ONE"]);
-    let patience = Patience::of(wait::CEILING);
-    let connect = || async { LockRuntime::connect(&server.url()).await.ok() };
-    assert!(patience.until_async(connect).await.is_some());
 }
 
 #[cfg(feature = "tls")]

@@ -9,6 +9,8 @@ use leasehold::{
     time::SystemClock,
 };
 
+use crate::support::wait;
+
 use super::{connect, diagnose, place, sound};
 
 #[tokio::test]
@@ -54,35 +56,9 @@ fn a_unix_socket_and_a_thread_of_its_own() {
         locks.diagnose().await
     };
     // Without tokio: everything runs on the runtime's own thread.
-    let diagnosis = futures_executor(connecting);
+    let diagnosis = wait::without_tokio(connecting);
     assert!(diagnosis.findings().is_empty(), "{diagnosis}");
     assert_eq!(diagnosis.servers()[0].server, server.socket().display().to_string());
-}
-
-/// Polls a future on this thread, outside of tokio.
-fn futures_executor<T>(future: impl Future<Output = T>) -> T {
-    use std::{
-        pin::pin,
-        task::{Context, Poll, Wake, Waker},
-        thread::{self, Thread},
-    };
-
-    struct Unpark(Thread);
-
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }
 
 #[tokio::test]

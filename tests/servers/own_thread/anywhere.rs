@@ -3,10 +3,10 @@
 
 use std::{
     future::{Future, IntoFuture, poll_fn},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    task::Poll,
+    thread,
     time::Duration,
 };
 
@@ -20,37 +20,12 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::on_one_thread;
-use crate::support::patient;
-
-/// Far more than anything takes, even on a busy machine.
-const CEILING: Duration = Duration::from_secs(25);
+use crate::support::{
+    patient,
+    wait::{self, CEILING, without_tokio},
+};
 
 const SOON: Duration = Duration::from_millis(100);
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Runs a future on this thread, where there is no tokio runtime.
-fn without_tokio<T>(future: impl IntoFuture<Output = T>) -> T {
-    let mut future = pin!(future.into_future());
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let started = SystemClock.now();
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        let waited = SystemClock.now().saturating_since(started);
-        assert!(waited < CEILING, "not within {CEILING:?}");
-        // Woken by the future, or to look at the ceiling: not to poll in its place.
-        thread::park_timeout(CEILING.saturating_sub(waited));
-    }
-}
 
 /// Runtimes on either store, and what keeps their server.
 fn runtimes() -> Vec<(LockRuntime, Option<RedisServer>)> {
@@ -134,7 +109,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Polls a future in a tokio runtime that is dropped before it is polled on.
 fn begun_elsewhere<T>(future: impl IntoFuture<Output = T, IntoFuture: Send + 'static>) -> Boxed<T> {
     let mut future: Boxed<T> = Box::pin(future.into_future());
-    on_one_thread(async {
+    wait::on_one_thread(async {
         // A few polls, with time for answers in between: what it waits for takes far longer.
         for _ in 0..3 {
             let polled = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
@@ -148,7 +123,7 @@ fn begun_elsewhere<T>(future: impl IntoFuture<Output = T, IntoFuture: Send + 'st
 #[test]
 fn a_future_goes_on_when_the_tokio_runtime_that_polled_it_is_gone() {
     let runners: [fn(Boxed<()>); 2] =
-        [|future| without_tokio(future), |future| on_one_thread(future)];
+        [|future| without_tokio(future), |future| wait::on_one_thread(future)];
     for (locks, _server) in runtimes() {
         for run in runners {
             let lock = locks.lock("a").expect("a name");

@@ -3,4 +3,3 @@
 mod connects;
 mod outage;
 mod promises;
-mod takes_and_gives;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{ForceReleased, LockRuntime, error::AcquireError, store::Inspection};
+use leasehold::{ForceReleased, LockRuntime, store::Inspection};
 use leasehold_testkit::{Patience, QuorumGroup};
 use tokio::task::{JoinSet, block_in_place};
 
@@ -149,18 +149,4 @@ async fn nothing_leaks() {
         wait::until("nobody waits", || waiting().is_empty()).await;
     }
     block_in_place(|| scene::leaves_nothing(&group));
-}
-
-/// P10: an acquire ends when it says, although no majority answers.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_ends_although_no_majority_answers() {
-    let group = scene::group(5);
-    let [locks, _] = two_at(&group).await;
-    block_in_place(|| (0..3).for_each(|number| group.pause(number)));
-    let lock = locks.lock("value").expect("a name");
-    let waits = wait::soon("it ends", lock.acquire().wait(Duration::from_millis(700))).await;
-    assert!(matches!(waits, Err(AcquireError::Unavailable(_))), "{waits:?}");
-    block_in_place(|| (0..3).for_each(|number| group.resume(number)));
-    let waits = wait::soon("it is had", lock.acquire().wait(wait::CEILING)).await;
-    waits.expect("a lease").release().await.expect("held to the end");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{error::AcquireError, redis::Replication};
 use leasehold_testkit::server::ReplicatedPair;
 
-use super::{asking, connect, one_in_time, until_renewed, waits};
+use super::{asking, connect, one_in_time, until_renewed};
 use crate::support::wait;
 
 /// Two replicas, of which one is there.
@@ -57,7 +57,7 @@ async fn acquires_of_one_moment_share_a_wait() {
     // A new replica acknowledges for the first time after up to a second. That is longer than the
     // pause between two heartbeats, which would find the grants, and have each one confirmed.
     let first = locks.lock("first").unwrap().acquire().await.expect("one replica is there");
-    let before = waits(&pair.master);
+    let before = pair.master.calls("wait");
     let acquires = (0..TASKS).map(|number| {
         let lock = locks.lock(format!("{number}")).unwrap();
         tokio::spawn(async move { lock.acquire().await })
@@ -67,7 +67,7 @@ async fn acquires_of_one_moment_share_a_wait() {
         let guard = wait::soon("all are free", acquire).await.unwrap().expect("a free lock");
         guard.release().await.expect("it is held");
     }
-    let waits = waits(&pair.master) - before;
+    let waits = pair.master.calls("wait") - before;
     // A busy machine lets them come one by one.
     assert!((TASKS / 64..TASKS).contains(&waits), "{waits} waits for {TASKS} locks");
     first.release().await.expect("it is held");

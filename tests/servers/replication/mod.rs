@@ -50,13 +50,6 @@ fn assert_unacknowledged<T: std::fmt::Debug>(outcome: Result<T, AcquireError>) {
     }
 }
 
-/// How often a server was asked to wait.
-fn waits(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let of_wait = stats.lines().find_map(|line| line.strip_prefix("cmdstat_wait:calls="));
-    of_wait.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-}
-
 /// Returns when a lease is renewed: what it has left grows.
 async fn until_renewed(guard: &Guard) {
     let mut left = guard.remaining();

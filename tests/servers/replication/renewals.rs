@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::{LeaseEnd, LossReason, redis::Replication};
 use leasehold_testkit::server::ReplicatedPair;
 
-use super::{asking, connect, one, until_renewed, waits};
+use super::{asking, connect, one, until_renewed};
 use crate::support::wait;
 
 /// A renewal that no replica has extends nothing: after a failover the lease would end earlier.
@@ -55,7 +55,7 @@ async fn hand_overs_inside_a_turn_wait_for_no_replica() {
     const TASKS: u64 = 200;
     let pair = ReplicatedPair::start();
     let locks = connect(&pair.master, super::one_in_time()).await;
-    let before = waits(&pair.master);
+    let before = pair.master.calls("wait");
     let tasks = (0..TASKS).map(|_| {
         let lock = locks.lock("a").unwrap();
         tokio::spawn(async move { lock.acquire().await.expect("a lease").release().await })
@@ -64,6 +64,6 @@ async fn hand_overs_inside_a_turn_wait_for_no_replica() {
     for task in tasks {
         wait::soon("all get it", task).await.unwrap().expect("it is held");
     }
-    let waits = waits(&pair.master) - before;
+    let waits = pair.master.calls("wait") - before;
     assert!((1..TASKS).contains(&waits), "{waits} waits for {TASKS} leases");
 }

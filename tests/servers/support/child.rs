@@ -8,6 +8,8 @@ use std::{env, process, process::Command, thread, time::Duration};
 
 use leasehold_testkit::ChildProcess;
 
+use super::wait;
+
 /// The name of the test that is the child's program.
 const PROGRAM: &str = "child_program";
 
@@ -55,10 +57,9 @@ pub(crate) fn arg(key: &str) -> String {
     env::var(variable(key)).unwrap_or_else(|_| panic!("the child was given no {key}"))
 }
 
-/// Runs a child's future on one thread, as a small service would.
+/// Runs a child's future.
 pub(crate) fn run(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a child has a tokio runtime").block_on(future);
+    wait::on_one_thread(future);
 }
 
 fn variable(key: &str) -> String {

@@ -18,12 +18,6 @@ pub(crate) async fn until_length(server: &RedisServer, length: u64) {
     wait::until("the queue has its length", || self::length(server) == length).await;
 }
 
-/// The server's time, in microseconds.
-pub(crate) fn time(server: &RedisServer) -> u64 {
-    let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
-    seconds * 1_000_000 + micros
-}
-
 /// When the present lease was granted, by the server's time in microseconds.
 pub(crate) fn granted_at(server: &RedisServer) -> u64 {
     lease::granted_at(server, LEASE)

@@ -1,7 +1,7 @@
 //! Keys that are not what they should be: a typed error, before anything is written.
 
 use leasehold_core::{
-    AcquisitionId, LockName, StoreErrorKind,
+    AcquisitionId, StoreErrorKind,
     store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, Inspection, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
@@ -232,25 +232,6 @@ async fn a_spoiled_counter_leaves_waiters_in_their_places_and_tells_them() {
     server.command(&["DEL", LEASE]);
     let answer = calls.wait(bob(1), ttl(60), None, beat(4)).await.expect("a counter again");
     assert!(matches!(answer, AcquireAnswer::Granted(_)), "{answer:?}");
-}
-
-#[tokio::test]
-async fn a_key_of_another_type_spoils_no_other_heartbeat() {
-    let server = RedisServer::start();
-    let calls = calls(&store_on(&server).await);
-    let names = ["orders/42", "orders/43", "orders/44", "orders/45"].map(|name| calls.about(name));
-    granted(&names[1], alice(1)).await;
-    server.command(&["SET", LEASE, "x"]);
-    server.command(&["SET", "leasehold:{orders/44}:lease", "x 1000000000000"]);
-    let batch = names.each_ref().map(|calls| calls.waiter(bob(1), ttl(60), None, beat(1)));
-    let told = calls.heartbeat(&batch).await.expect("an answer for each");
-    let [Err(lease), Ok(AcquireAnswer::Queued(_)), Err(counter), Ok(AcquireAnswer::Granted(_))] =
-        &told[..]
-    else {
-        panic!("{told:?}")
-    };
-    assert_says_of_lock(lease, Corrupt, "WRONGTYPE", "another namespace");
-    assert_eq!(counter.lock().map(LockName::as_str), Some("orders/44"));
 }
 
 #[tokio::test]

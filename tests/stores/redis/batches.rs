@@ -27,12 +27,6 @@ async fn on_one_connection(url: &str) -> Arc<RedisStore> {
     connect_with(&config).await.expect("the server answers")
 }
 
-fn scripts_called(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-    line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
-}
-
 async fn try_each(calls: &Calls, count: u64) -> Vec<Result<AcquireAnswer, StoreError>> {
     let tries = (0..count).map(|number| {
         let calls = calls.about(&format!("batch/{number}"));
@@ -56,7 +50,7 @@ async fn what_waits_for_a_connection_travels_as_one_call() {
     let answers = try_each(&calls, 65).await;
     assert!(answers.iter().all(|answer| matches!(answer, Ok(AcquireAnswer::Granted(_)))));
     // One alone, and the 64 others; a few more if the server is slow.
-    let sent = scripts_called(&server);
+    let sent = server.calls("evalsha");
     assert!((2..=8).contains(&sent), "{sent} calls for 65 commands");
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_testkit::{
-    Patience, RedisServer,
+    RedisServer,
     contract::{alice, ttl},
 };
 
@@ -106,20 +106,6 @@ async fn the_commands_of_a_name_stay_on_one_connection() {
 }
 
 #[tokio::test]
-async fn every_connection_has_the_client_name() {
-    let server = RedisServer::start();
-    let config = config(&server.url()).connections(1).client_name("billing on host 7");
-    let store = connect_with(&config).await.expect("the server answers");
-    let calls = calls(&store);
-    let fence = granted(&calls, alice(1)).await;
-    calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await.expect("renew");
-    calls.inspect().await.expect("inspect");
-    let clients: String = server.query(&["CLIENT", "LIST"]);
-    let named = clients.lines().filter(|line| line.contains(" name=billing-on-host-7 "));
-    assert_eq!(named.count(), 3, "{clients}");
-}
-
-#[tokio::test]
 async fn a_refused_client_name_does_not_matter() {
     let server = RedisServer::start();
     let rights = ["~leasehold:*", "&leasehold:*", "+@all", "-client"];
@@ -129,20 +115,6 @@ async fn a_refused_client_name_does_not_matter() {
     let calls = calls(&store);
     granted(&calls, alice(1)).await;
     calls.inspect().await.expect("inspect");
-}
-
-#[tokio::test]
-async fn connections_close_with_the_store() {
-    let server = RedisServer::start();
-    let store = connect_with(&config(&server.url())).await.expect("the server answers");
-    granted(&calls(&store), alice(1)).await;
-    calls(&store).inspect().await.expect("inspect");
-    drop(store);
-    let gone = || async {
-        let clients: String = server.query(&["CLIENT", "LIST"]);
-        (!clients.contains(" name=leasehold ")).then_some(())
-    };
-    Patience::of(Duration::from_secs(20)).until_async(gone).await.expect("they are closed");
 }
 
 /// Inspections of a short-lived tokio runtime do not take the pool's connections along.
@@ -161,11 +133,7 @@ fn pooled_connections_live_where_the_store_does() {
         leasehold_core::RedisPool::new(&config(&server.url()).pool_size(1)).expect("a pool")
     });
     let script = leasehold_core::Script::new("return 1");
-    let received = || -> u64 {
-        let stats: String = server.query(&["INFO", "stats"]);
-        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-        line.expect("the server counts connections").parse().expect("a number")
-    };
+    let received = || server.told("stats", "total_connections_received");
     let mut before = 0;
     for round in 0..4 {
         runtime().block_on(async {

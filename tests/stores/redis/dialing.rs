@@ -13,45 +13,12 @@ use leasehold_testkit::{
     RedisServer, Reply, ScriptedPeer,
     contract::{alice, ttl},
 };
-use tokio::net::TcpListener;
 
 use super::support::{
-    assert_says, assert_says_of_lock, calls, calls_within, config, connect, connect_with,
-    granted_in_the_end, store_on,
+    assert_says, assert_says_of_lock, calls, calls_within, config, connect, connect_with, store_on,
 };
 
 use StoreErrorKind::{Definite, Indeterminate};
-
-#[tokio::test]
-async fn a_wrong_address_is_told_with_the_address() {
-    let port = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        listener.local_addr().expect("its address").port()
-    };
-    for url in [format!("redis://:sesame@127.0.0.1:{port}/2"), "redis+unix:///tmp/nobody".into()] {
-        let error = connect(&url).await.expect_err("nobody is there");
-        assert_says(&error, Definite, "cannot connect to Redis", "check that the server runs");
-        let told = error.to_string();
-        let address = url.replace(":sesame@", "").replace("/tmp/nobody", "/tmp/nobody?db=0");
-        assert!(told.contains(&address) && !told.contains("sesame"), "{told}");
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_never_answers_is_given_up() {
-    let peer = ScriptedPeer::silent().await.expect("a peer");
-    let config = config(&peer.url()).connect_timeout(Duration::from_millis(50));
-    let error = connect_with(&config).await.expect_err("silence");
-    assert_says(&error, Definite, "connect", "the server runs");
-    assert!(error.to_string().contains(&peer.url()), "{error}");
-}
-
-#[tokio::test]
-async fn a_server_that_hangs_up_is_told() {
-    let peer = ScriptedPeer::closing().await.expect("a peer");
-    let error = connect(&peer.url()).await.expect_err("closed");
-    assert_says(&error, Definite, "cannot connect to Redis", "may not be a Redis server");
-}
 
 #[tokio::test]
 async fn a_server_that_greets_and_falls_silent_is_given_up() {
@@ -67,25 +34,6 @@ async fn a_server_that_greets_and_falls_silent_is_given_up() {
     let error = connect_with(&config).await.expect_err("silence");
     // What was not answered is the check: nothing else was sent.
     assert_says(&error, Definite, "did not answer in time", "check server and network");
-}
-
-#[tokio::test]
-async fn a_killed_server_is_told_with_the_lock_until_it_is_back() {
-    let server = RedisServer::builder().tcp().start();
-    let store = store_on(&server).await;
-    let fence = granted_in_the_end(&store, alice(1)).await;
-    server.kill();
-    let mut kinds = Vec::new();
-    for _ in 0..3 {
-        let calls = calls_within(&store, Duration::from_secs(5));
-        let error = calls.acquire(alice(2), ttl(60), None).await.expect_err("it was killed");
-        assert_says_of_lock(&error, error.kind(), "", "server");
-        assert!(error.kind().is_transient(), "{error}");
-        kinds.push(error.kind());
-    }
-    assert_eq!(kinds[1..], [Definite, Definite], "nothing can have run");
-    server.restart();
-    assert!(granted_in_the_end(&store, alice(2)).await > fence);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use leasehold_core::{
     store::{AcquireAnswer, ReleaseAnswer},
 };
 use leasehold_testkit::{
-    RedisCluster, RedisServer, Reply, ScriptedPeer,
+    RedisCluster, Reply, ScriptedPeer,
     contract::{Calls, alice, bob, ttl},
 };
 use tokio::runtime::Handle;
@@ -36,12 +36,6 @@ async fn connect(config: &RedisConfig) -> Calls {
 /// On one connection for each node.
 async fn on(cluster: &RedisCluster) -> Calls {
     connect(&config(&cluster.url()).connections(1)).await
-}
-
-fn called(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
-    line.and_then(|rest| rest.split(',').next()?.parse().ok()).unwrap_or(0)
 }
 
 async fn try_each(
@@ -101,9 +95,9 @@ async fn what_waits_for_a_node_travels_as_one_call() {
     calm(&calls).await;
     node.command(&["CONFIG", "RESETSTAT"]);
     let second = fences(&try_each(&calls, bob).await);
-    let to_acquire = called(node);
+    let to_acquire = node.calls("evalsha");
     let released = release_each(&calls, bob, &second).await;
-    let to_release = called(node) - to_acquire;
+    let to_release = node.calls("evalsha") - to_acquire;
     assert!(released.iter().all(|answer| *answer == Ok(ReleaseAnswer::Released)), "{released:?}");
     assert!(second.iter().all(|(number, fence)| *fence > first[number]));
     // One alone, and the 64 others; a few more if the server is slow.
@@ -125,7 +119,7 @@ async fn what_a_shared_call_does_not_serve_is_sent_alone() {
             assert!(matches!(answer, Ok(AcquireAnswer::Busy { .. })), "{answer:?}");
         }
     }
-    let sent = called(node);
+    let sent = node.calls("evalsha");
     assert!((4 * CROWD..4 * CROWD + 40).contains(&sent), "{sent} calls for {} tries", 4 * CROWD);
 }
 

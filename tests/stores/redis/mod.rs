@@ -1,7 +1,6 @@
 //! The store on Redis, where it differs from any other store: what it refuses and how it says so,
 //! what it does when the server is in trouble, and how it connects.
 
-mod addresses;
 mod bad_data;
 mod batches;
 mod connections;

@@ -1,6 +1,6 @@
 //! Servers in trouble: what they refuse has not run, and what ends a lease is not refused.
 
-use std::{os::unix::net::UnixStream, thread, time::Duration};
+use std::{os::unix::net::UnixStream, time::Duration};
 
 use leasehold_core::{
     StoreErrorKind::Definite,
@@ -12,23 +12,11 @@ use leasehold_testkit::{
 };
 
 use super::support::{
-    PATIENCE, assert_says, assert_says_of_lock, calls, connect, digest, granted,
-    granted_in_the_end, store_on,
+    PATIENCE, assert_says, assert_says_of_lock, calls, connect, digest, granted, store_on,
 };
 
 fn set(server: &RedisServer, key: &str, value: &str) {
     server.command(&["CONFIG", "SET", key, value]);
-}
-
-/// Runs a command that takes long on a thread of its own, which ends with the server.
-fn apart(
-    server: &RedisServer,
-    words: &'static [&'static str],
-) -> thread::JoinHandle<redis::RedisResult<String>> {
-    let client = redis::Client::open(server.url()).expect("the server's address is one");
-    thread::spawn(move || {
-        redis::cmd(words[0]).arg(&words[1..]).query(&mut client.get_connection()?)
-    })
 }
 
 #[tokio::test]
@@ -78,11 +66,7 @@ async fn a_demoted_master_is_left_for_a_new_connection() {
     let store = store_on(&server).await;
     let calls = calls(&store);
     let fence = granted(&calls, alice(1)).await;
-    let accepted = || -> u64 {
-        let stats: String = server.query(&["INFO", "stats"]);
-        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-        line.expect("the server counts connections").parse().expect("a number")
-    };
+    let accepted = || server.told("stats", "total_connections_received");
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     let before = accepted();
     let error = calls.release(alice(1), fence, None).await.expect_err("a replica");
@@ -119,44 +103,6 @@ async fn a_master_without_replicas_refuses_for_now() {
     set(&server, "min-replicas-to-write", "0");
     let released = calls.release(alice(1), fence, None).await.expect("release");
     assert_eq!(released, ReleaseAnswer::Released);
-}
-
-#[tokio::test]
-async fn a_server_that_is_busy_with_a_script_refuses_for_now() {
-    let server = RedisServer::start();
-    let store = store_on(&server).await;
-    let calls = calls(&store);
-    granted(&calls, alice(1)).await;
-    set(&server, "lua-time-limit", "10");
-    let endless = apart(&server, &["EVAL", "while true do end", "0"]);
-    let busy = || async { calls.acquire(alice(1), ttl(60), None).await.err() };
-    let error = Patience::of(PATIENCE).until_async(busy).await.expect("the script blocks");
-    assert_says_of_lock(&error, Definite, "BUSY", "SCRIPT KILL");
-    server.command(&["SCRIPT", "KILL"]);
-    assert!(endless.join().expect("the thread ends").is_err());
-    granted_in_the_end(&store, alice(1)).await;
-}
-
-#[tokio::test]
-async fn a_server_that_loads_its_data_refuses_for_now() {
-    let server = RedisServer::start();
-    let store = store_on(&server).await;
-    // A millisecond for every key. The server hears clients after every 2 MiB of its file: eight
-    // times.
-    server.command(&["DEBUG", "POPULATE", "1000", "filler", "16384"]);
-    set(&server, "key-load-delay", "1000");
-    set(&server, "rdbcompression", "no");
-    let reload = apart(&server, &["DEBUG", "RELOAD"]);
-    let calls = calls(&store);
-    let loading = || async {
-        let answer = calls.acquire(bob(1), ttl(60), None).await;
-        assert!(!matches!(answer, Ok(AcquireAnswer::Withdrawn)));
-        answer.err()
-    };
-    let error = Patience::of(PATIENCE).until_async(loading).await.expect("the server loads");
-    assert_says_of_lock(&error, Definite, "LOADING", "wait until it has");
-    reload.join().expect("the thread ends").expect("the server has loaded");
-    granted_in_the_end(&store, bob(1)).await;
 }
 
 #[tokio::test]

@@ -129,18 +129,6 @@ async fn repeats_and_tries_are_not_answered_by_a_demoted_master() {
     }
 }
 
-/// The words of a refusal name the lock, by master and by replica.
-#[tokio::test]
-async fn a_refusal_names_the_lock_before_and_after_the_connection_is_replaced() {
-    let server = RedisServer::builder().tcp().start();
-    let (_store, calls, fence) = demoted(&server).await;
-    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
-    let error = calls.release(alice(1), fence, None).await.expect_err("a replica");
-    assert_says_of_lock(&error, Definite, "READONLY", "master's address");
-    let error = calls.release(alice(1), fence, None).await.expect_err("a replica");
-    assert_says_of_lock(&error, Definite, "is a replica of 127.0.0.1:1", "master's address");
-}
-
 #[tokio::test]
 async fn a_withdrawal_that_may_not_leave_its_mark_is_refused() {
     let server = RedisServer::start();

@@ -83,35 +83,3 @@ async fn an_acquire_that_a_stopped_server_took_is_found_by_its_repeat() {
     let released = calls(&store).release(alice(1), first, None).await.expect("release");
     assert_eq!(released, ReleaseAnswer::Released);
 }
-
-#[tokio::test]
-async fn a_killed_connection_is_replaced() {
-    let server = RedisServer::start();
-    let config = config(&server.url()).connections(1);
-    let store = connect_with(&config).await.expect("the server answers");
-    let fence = granted(&calls(&store), alice(1)).await;
-    calls(&store).inspect().await.expect("inspect");
-    let renewal = calls(&store).renewal(alice(1), fence, ttl(60));
-    calls(&store).renew(std::slice::from_ref(&renewal)).await.expect("renew");
-    let before = connection_ids(&server);
-    assert_eq!(before.len(), 3);
-
-    let killed: usize = server.query(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-    assert_eq!(killed, 3);
-    // The first call may still meet the dead connection, the second one does not.
-    let commanded = [
-        calls(&store).hold(alice(1), fence, (2, 1), ttl(60)).await.err(),
-        calls(&store).hold(alice(1), fence, (2, 1), ttl(60)).await.err(),
-    ];
-    let renewed = [
-        calls(&store).renew(std::slice::from_ref(&renewal)).await.err(),
-        calls(&store).renew(std::slice::from_ref(&renewal)).await.err(),
-    ];
-    let inspected = [calls(&store).inspect().await.err(), calls(&store).inspect().await.err()];
-    for [first, second] in [commanded, renewed, inspected] {
-        assert!(first.is_none_or(|error| error.kind() == Indeterminate));
-        assert_eq!(second, None);
-    }
-    let after = connection_ids(&server);
-    assert!(before.is_disjoint(&after), "{before:?} were used again: {after:?}");
-}

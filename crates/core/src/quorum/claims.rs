@@ -183,7 +183,7 @@ mod tests {
     use crate::{
         clock::SystemClock,
         store::Heartbeat,
-        types::{Replication, LockName, RuntimeId, RuntimeLabel, Ttl},
+        types::{LockName, Replication, RuntimeId, RuntimeLabel, Ttl},
     };
 
     fn id() -> AcquisitionId {

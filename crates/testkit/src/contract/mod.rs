@@ -7,30 +7,27 @@
 
 mod calls;
 mod cases;
-mod cluster;
 mod copied;
 mod keyspace;
 mod memory;
-mod nodespace;
 mod push_log;
-mod quorum;
-mod redis;
 mod scene;
 mod scene_queue;
-mod sentinel;
+mod servers;
 mod subject;
 mod table;
 mod words;
 
 pub use calls::Calls;
-pub use cluster::ClusterSubject;
 pub use copied::Copied;
+pub use keyspace::Layout;
 pub use memory::MemorySubject;
 pub use push_log::PushLog;
-pub use quorum::{QuorumOfFive, QuorumOfThree, QuorumSubject};
-pub use redis::RedisSubject;
 pub use scene::Scene;
-pub use sentinel::SentinelSubject;
+pub use servers::{
+    Cluster, ClusterSubject, OwnServer, Quorum, QuorumOfFive, QuorumOfThree, RedisSubject,
+    SentinelSubject, Sentinels, ServerSubject, Site,
+};
 pub use subject::{Capability, Snapshot, StoreUnderTest, Task};
 pub use table::{CASES, Case, RETENTION, run};
 pub use words::{alice, bob, carol, secs, ttl};

@@ -34,4 +34,18 @@ pub enum Fault {
         /// Whether it is executed before.
         executed: bool,
     },
+    /// The store panics, and does not execute it.
+    Panic,
+}
+
+/// What goes wrong with a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushFault {
+    /// It is never heard.
+    Lose,
+    /// It is held until the test calls [`deliver_pushes`](super::FaultyStore::deliver_pushes).
+    Delay,
+    /// It is heard now, and again when the test calls
+    /// [`deliver_pushes`](super::FaultyStore::deliver_pushes).
+    Duplicate,
 }

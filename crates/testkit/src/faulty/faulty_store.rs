@@ -17,9 +17,8 @@ use super::{
     kind::CommandKind,
     letter::Letter,
     log::{Delivery, Executed},
-    push_rule::PushRule,
     pushes::Pushes,
-    rule::Rule,
+    rule::{PushRule, Rule},
 };
 
 /// A store in front of another, which strikes chosen commands with a [`Fault`] and passes the rest.
@@ -222,6 +221,7 @@ impl FaultyStore {
                 }
                 pending().await
             }
+            Some(Fault::Panic) => panic!("the store panics, as the test wants it"),
         }
     }
 }
@@ -243,13 +243,8 @@ impl Shared {
         let mut book = self.book();
         *book.sent.entry(command.kind()).or_default() += 1;
         // Every rule counts, also those that come too late for this command.
-        let mut fault = None;
-        for rule in &mut book.rules {
-            if rule.meets(command) && fault.is_none() {
-                fault = Some(rule.fault());
-            }
-        }
-        fault
+        let met: Vec<_> = book.rules.iter_mut().filter_map(|rule| rule.meets(command)).collect();
+        met.into_iter().next()
     }
 
     async fn execute(

@@ -8,15 +8,13 @@ mod gate;
 mod kind;
 mod letter;
 mod log;
-mod push_rule;
 mod pushes;
 mod rule;
 
 pub use facts::CommandFacts;
-pub use fault::Fault;
+pub use fault::{Fault, PushFault};
 pub use faulty_store::FaultyStore;
 pub use gate::Gate;
 pub use kind::CommandKind;
 pub use log::{Delivery, Executed};
-pub use push_rule::{PushFault, PushRule};
-pub use rule::Rule;
+pub use rule::{PushRule, Rule};

@@ -9,7 +9,7 @@ use leasehold_core::{
     store::{Listener, Push},
 };
 
-use super::push_rule::{PushFault, PushRule};
+use super::{fault::PushFault, rule::PushRule};
 
 /// What the listeners in front of the faults would hear, and what of it they do.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Pushes {
         book.pushed += usize::from(*push != Push::Listening);
         // Every rule counts, also those that come too late for this push.
         let met: Vec<_> =
-            book.rules.iter_mut().filter_map(|rule| rule.meets(runtime, push)).collect();
+            book.rules.iter_mut().filter_map(|rule| rule.meets_push(runtime, push)).collect();
         met.first().copied()
     }
 

@@ -1,13 +1,15 @@
 use std::{
-    fs::{self, File},
-    io,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
 
 use super::{account::Account, binaries::Binaries, builder::PostgresServerBuilder};
-use crate::{patience::Patience, process::Process};
+use crate::{
+    launched::{self, LaunchError},
+    process::Process,
+};
 
 /// Everything that is needed to start one server in a folder of its own.
 #[derive(Debug)]
@@ -18,21 +20,6 @@ pub(super) struct Launch {
     settings: Vec<(String, String)>,
     /// The port of 127.0.0.1, if there is one.
     pub(super) port: Option<u16>,
-}
-
-/// Why a server did not start.
-#[derive(Debug)]
-pub(super) enum LaunchError {
-    /// Somebody else took the port.
-    PortTaken,
-    /// Anything else, with the log.
-    Failed(String),
-}
-
-impl From<io::Error> for LaunchError {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
 }
 
 impl Launch {
@@ -79,42 +66,19 @@ impl Launch {
 
     /// Starts the program and waits until it takes connections.
     pub(super) fn run(&self) -> Result<Process, LaunchError> {
-        let log = File::options().create(true).append(true).open(self.log_path())?;
         let mut command = self.command("postgres");
-        command.stdout(log.try_clone()?).stderr(log).arg("-D").arg(self.data());
+        command.arg("-D").arg(self.data());
         let defaults = Self::SETTINGS.iter().map(|(name, value)| format!("{name}={value}"));
         let own = self.settings.iter().map(|(name, value)| format!("{name}={value}"));
         for setting in defaults.chain(self.address()).chain(own) {
             command.arg("-c").arg(setting);
         }
-        let process = Process::new(command.spawn()?);
-        let ended = Patience::of(Self::LIMIT).until(|| match process.exit_status() {
-            Some(status) => Some(Some(status)),
-            None => self.is_ready().then_some(None),
-        });
-        match ended {
-            Some(None) => Ok(process),
-            Some(Some(_)) if self.port_was_taken() => Err(LaunchError::PortTaken),
-            Some(Some(status)) => Err(self.failed(&format!("it ended at once, {status}"))),
-            None => Err(self.failed(&format!("it was not ready in {:?}", Self::LIMIT))),
-        }
+        launched::run(command, &self.log_path(), Self::LIMIT, || self.is_ready())
     }
 
     /// The folder of the unix socket, as clients want it.
     pub(super) fn socket_folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// What the server has written so far.
-    pub(super) fn log(&self) -> String {
-        let log = fs::read(self.log_path()).unwrap_or_default();
-        String::from_utf8_lossy(&log).into_owned()
-    }
-
-    /// Begins an empty log.
-    pub(super) fn forget_log(&self) {
-        // One that is not there is empty.
-        let _ = fs::remove_file(self.log_path());
     }
 
     fn command(&self, program: &str) -> Command {
@@ -142,19 +106,12 @@ impl Launch {
         status.lines().nth(7).is_some_and(|line| line.trim() == "ready")
     }
 
-    fn port_was_taken(&self) -> bool {
-        self.port.is_some() && self.log().contains("Address already in use")
-    }
-
-    fn failed(&self, what: &str) -> LaunchError {
-        LaunchError::Failed(format!("{what}\n{}", self.log()))
-    }
-
     fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    fn log_path(&self) -> PathBuf {
+    /// What the server writes to.
+    pub(super) fn log_path(&self) -> PathBuf {
         self.folder.join("postgres.log")
     }
 }

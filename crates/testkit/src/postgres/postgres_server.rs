@@ -8,12 +8,8 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{
-    binaries::Binaries,
-    builder::PostgresServerBuilder,
-    launch::{Launch, LaunchError},
-};
-use crate::{folder, patience::Patience, process::Process, server::free_port};
+use super::{binaries::Binaries, builder::PostgresServerBuilder, launch::Launch};
+use crate::{folder, launched, patience::Patience, process::Process, server::free_port};
 
 /// A PostgreSQL server of one test: nobody else's data, killed when dropped.
 ///
@@ -30,9 +26,6 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// How often a start is tried when somebody else takes the port meanwhile.
-    const PORT_ATTEMPTS: u32 = 16;
-
     /// How long a server has to end with its processes before it is killed without them.
     const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -77,8 +70,11 @@ impl PostgresServer {
         };
         let folder = folder::on_disk();
         let mut launch = Launch::new(binaries, folder.path(), builder);
-        launch.initialise().unwrap_or_else(|error| fail(&error));
-        let process = start(&mut launch, builder.tcp);
+        launch.initialise().unwrap_or_else(|error| error.fail("PostgreSQL"));
+        let process = launched::on_free_port("PostgreSQL", &launch.log_path(), || {
+            launch.port = builder.tcp.then(free_port);
+            launch.run()
+        });
         Self { process, launch, _folder: folder }
     }
 
@@ -113,7 +109,7 @@ impl PostgresServer {
 
     /// What the server has written to its log.
     pub fn log(&self) -> String {
-        self.launch.log()
+        launched::text_of(&self.launch.log_path())
     }
 }
 
@@ -131,26 +127,5 @@ impl Drop for PostgresServer {
 impl fmt::Debug for PostgresServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresServer").field("url", &self.url()).finish_non_exhaustive()
-    }
-}
-
-/// Starts, on a port that nobody else takes meanwhile if it is to have one.
-fn start(launch: &mut Launch, tcp: bool) -> Process {
-    for _ in 0..PostgresServer::PORT_ATTEMPTS {
-        launch.port = tcp.then(free_port);
-        match launch.run() {
-            Ok(process) => return process,
-            // Its log would make the next failure look like this one.
-            Err(LaunchError::PortTaken) => launch.forget_log(),
-            Err(error) => fail(&error),
-        }
-    }
-    fail(&LaunchError::PortTaken)
-}
-
-fn fail(error: &LaunchError) -> ! {
-    match error {
-        LaunchError::PortTaken => panic!("somebody else takes every port that was free"),
-        LaunchError::Failed(log) => panic!("PostgreSQL does not start: {log}"),
     }
 }

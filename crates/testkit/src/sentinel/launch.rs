@@ -1,14 +1,8 @@
-use std::{
-    fs::{self, File},
-    io,
-    path::PathBuf,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use super::sentinel_group::SentinelGroup;
 use crate::{
-    patience::Patience,
+    launched::{self, LaunchError},
     process::Process,
     server::{LIMIT, connect_to, query},
 };
@@ -23,21 +17,6 @@ pub(super) struct Launch {
     pub(super) master: u16,
     /// Where the certificates are, if it speaks TLS, too.
     pub(super) certificates: Option<PathBuf>,
-}
-
-/// Why a Sentinel did not start.
-#[derive(Debug)]
-pub(super) enum LaunchError {
-    /// Somebody else took the port.
-    PortTaken,
-    /// Anything else, with the log.
-    Failed(String),
-}
-
-impl From<io::Error> for LaunchError {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
 }
 
 impl Launch {
@@ -62,27 +41,9 @@ impl Launch {
     /// Starts the program and waits until it answers.
     pub(super) fn run(&self) -> Result<Process, LaunchError> {
         fs::write(self.config_path(), self.config())?;
-        let log = File::create(self.log_path())?;
         let mut command = Command::new(&self.program);
         command.current_dir(&self.folder).arg(self.config_path()).arg("--sentinel");
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let process = Process::new(command.spawn()?);
-        let ended = Patience::of(Self::LIMIT).until(|| match process.exit_status() {
-            Some(status) => Some(Some(status)),
-            None => self.answers().then_some(None),
-        });
-        match ended {
-            Some(None) => Ok(process),
-            Some(Some(_)) if self.port_was_taken() => Err(LaunchError::PortTaken),
-            Some(Some(status)) => Err(self.failed(&format!("it ended at once, {status}"))),
-            None => Err(self.failed(&format!("it did not answer in {:?}", Self::LIMIT))),
-        }
-    }
-
-    /// What the Sentinel has written so far.
-    pub(super) fn log(&self) -> String {
-        let log = fs::read(self.log_path()).unwrap_or_default();
-        String::from_utf8_lossy(&log).into_owned()
+        launched::run(command, &self.log_path(), Self::LIMIT, || self.answers())
     }
 
     /// The lines of the file that the Sentinel reads once, and then writes what it learns to.
@@ -119,19 +80,12 @@ impl Launch {
         info.is_ok_and(|info| info.contains(&own))
     }
 
-    fn port_was_taken(&self) -> bool {
-        self.log().contains("Address already in use")
-    }
-
-    fn failed(&self, what: &str) -> LaunchError {
-        LaunchError::Failed(format!("{what}\n{}", self.log()))
-    }
-
     fn config_path(&self) -> PathBuf {
         self.folder.join("sentinel.conf")
     }
 
-    fn log_path(&self) -> PathBuf {
+    /// What the Sentinel writes to.
+    pub(super) fn log_path(&self) -> PathBuf {
         self.folder.join("sentinel.log")
     }
 }

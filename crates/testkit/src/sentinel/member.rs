@@ -3,13 +3,11 @@ use std::{collections::BTreeMap, fmt, thread, time::Duration};
 use redis::{FromRedisValue, RedisResult, Value};
 use tempfile::TempDir;
 
-use super::{
-    launch::{Launch, LaunchError},
-    sentinel_group::SentinelGroup,
-};
+use super::{launch::Launch, sentinel_group::SentinelGroup};
 use crate::{
     RedisServer, folder,
     guardian::Ward,
+    launched,
     process::Process,
     server::{LIMIT, connect_to, free_port, query},
 };
@@ -26,9 +24,6 @@ pub struct Sentinel {
 }
 
 impl Sentinel {
-    /// How often a start is tried when somebody else takes the port meanwhile.
-    const PORT_ATTEMPTS: u32 = 16;
-
     /// How long the group waits for one answer, before it counts the Sentinel as silent.
     const SILENCE: Duration = Duration::from_millis(500);
 
@@ -39,7 +34,10 @@ impl Sentinel {
         let certificates = master.ca_pem().map(|_| master.folder().to_owned());
         let port = master.port().expect("a master has a port");
         let mut launch = Launch { program, folder: place, port: 0, master: port, certificates };
-        let process = start_on_free_port(&mut launch);
+        let process = launched::on_free_port("a Sentinel", &launch.log_path(), || {
+            launch.port = free_port();
+            launch.run()
+        });
         Self { process, launch, _folder: folder }
     }
 
@@ -65,7 +63,7 @@ impl Sentinel {
 
     /// What the Sentinel has written to its log.
     pub fn log(&self) -> String {
-        self.launch.log()
+        launched::text_of(&self.launch.log_path())
     }
 
     /// Stops the Sentinel with `SIGSTOP` and returns when it stands still: connections stay open
@@ -149,17 +147,4 @@ impl fmt::Debug for Sentinel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sentinel").field("url", &self.url()).finish_non_exhaustive()
     }
-}
-
-/// Starts on a port that nobody else takes meanwhile.
-fn start_on_free_port(launch: &mut Launch) -> Process {
-    for _ in 0..Sentinel::PORT_ATTEMPTS {
-        launch.port = free_port();
-        match launch.run() {
-            Ok(process) => return process,
-            Err(LaunchError::PortTaken) => {}
-            Err(LaunchError::Failed(log)) => panic!("a Sentinel does not start: {log}"),
-        }
-    }
-    panic!("somebody else takes every port that was free")
 }

@@ -62,6 +62,34 @@ impl RedisServer {
         immortal
     }
 
+    /// A number that the server tells of itself in a section of `INFO`; 0 where it does not.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`command`](Self::command) does, and if it is no number.
+    pub fn told(&self, section: &str, field: &str) -> u64 {
+        number_in(&self.query::<String>(&["INFO", section]), field)
+    }
+
+    /// How often the server has run a command.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`command`](Self::command) does.
+    pub fn calls(&self, command: &str) -> u64 {
+        self.told("commandstats", &format!("cmdstat_{command}"))
+    }
+
+    /// The server's time, in microseconds.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`command`](Self::command) does.
+    pub fn micros(&self) -> u64 {
+        let [seconds, micros]: [u64; 2] = self.query(&["TIME"]);
+        seconds * 1_000_000 + micros
+    }
+
     /// Deletes everything, scripts aside.
     ///
     /// # Panics
@@ -70,6 +98,14 @@ impl RedisServer {
     pub fn flush_all(&self) {
         self.command(&["FLUSHALL"]);
     }
+}
+
+/// The first number of a field of an `INFO`; 0 if it has no such field.
+fn number_in(info: &str, field: &str) -> u64 {
+    let told = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let told = told.map_or("0", |told| told.trim_start_matches(|c: char| !c.is_ascii_digit()));
+    let end = told.find(|c: char| !c.is_ascii_digit()).unwrap_or(told.len());
+    told[..end].parse().expect("a number")
 }
 
 /// Whether a server behind `socket` is up and has loaded its data.

@@ -9,12 +9,14 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    authority::Authority,
-    builder::RedisServerBuilder,
-    launch::{Launch, LaunchError},
-    version::ServerVersion,
+    authority::Authority, builder::RedisServerBuilder, launch::Launch, version::ServerVersion,
 };
-use crate::{folder, patience::Patience, process::Process};
+use crate::{
+    folder,
+    launched::{self, LaunchError},
+    patience::Patience,
+    process::Process,
+};
 
 /// A `redis-server` process of one test: nobody else's data, killed when dropped.
 ///
@@ -33,8 +35,8 @@ impl RedisServer {
     /// The most bytes that the path of a unix socket can have everywhere.
     const MAX_SOCKET_PATH: usize = 100;
 
-    /// How often a start is tried when somebody else takes the port meanwhile.
-    const PORT_ATTEMPTS: u32 = 16;
+    /// What the program is called.
+    const PROGRAM: &str = "redis-server";
 
     /// How long a restart waits for its port to be free again.
     const PORT_LIMIT: Duration = Duration::from_secs(5);
@@ -77,7 +79,10 @@ impl RedisServer {
             None => Authority::found_in(folder.path()),
         };
         let authority = address.is_tls().then(|| found().expect("a private authority is made"));
-        let process = start_on_free_port(&mut launch);
+        let process = launched::on_free_port(Self::PROGRAM, &launch.log_path(), || {
+            launch.address = launch.address.on_free_port();
+            launch.run()
+        });
         Self { process: Mutex::new(process), launch, authority, socket, _folder: folder }
     }
 
@@ -142,7 +147,7 @@ impl RedisServer {
 
     /// What the server has written to its log.
     pub fn log(&self) -> String {
-        self.launch.log()
+        launched::text_of(&self.launch.log_path())
     }
 
     /// Stops the server with `SIGSTOP` and returns when it stands still: connections stay open and
@@ -183,13 +188,13 @@ impl RedisServer {
         process.kill();
         let started = Patience::of(Self::PORT_LIMIT).until(|| match self.launch.run() {
             Err(LaunchError::PortTaken) => {
-                self.launch.forget_log();
+                launched::forget(&self.launch.log_path());
                 None
             }
             started => Some(started),
         });
-        *process =
-            started.unwrap_or(Err(LaunchError::PortTaken)).unwrap_or_else(|error| fail(&error));
+        let started = started.unwrap_or(Err(LaunchError::PortTaken));
+        *process = started.unwrap_or_else(|error| error.fail(Self::PROGRAM));
     }
 
     fn lock(&self) -> MutexGuard<'_, Process> {
@@ -208,30 +213,5 @@ impl Drop for RedisServer {
 impl fmt::Debug for RedisServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisServer").field("url", &self.url()).finish_non_exhaustive()
-    }
-}
-
-/// Starts on a port that nobody else takes meanwhile.
-fn start_on_free_port(launch: &mut Launch) -> Process {
-    for _ in 0..RedisServer::PORT_ATTEMPTS {
-        launch.address = launch.address.on_free_port();
-        match launch.run() {
-            Ok(process) => return process,
-            // Its log would make the next failure look like this one.
-            Err(LaunchError::PortTaken) => launch.forget_log(),
-            Err(error) => fail(&error),
-        }
-    }
-    fail(&LaunchError::PortTaken)
-}
-
-fn fail(error: &LaunchError) -> ! {
-    match error {
-        LaunchError::Missing => panic!(
-            "redis-server is not installed, or LEASEHOLD_REDIS_SERVER names no program; \
-             `scripts/test.sh --install` installs it and runs the tests"
-        ),
-        LaunchError::PortTaken => panic!("somebody else takes every port that was free"),
-        LaunchError::Failed(log) => panic!("redis-server does not start: {log}"),
     }
 }

@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Instant, LockName, LockStore, NamePattern, Replication, RuntimeId,
-    RuntimeLabel, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Clock, FencePolicy, FenceSettings, Instant, LockName, LockStore, MemoryStore,
+    NamePattern, Replication, RuntimeId, RuntimeLabel, StoreError, StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
         AcquireAnswer, Ask, Command, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
@@ -18,13 +18,19 @@ use leasehold_testkit::{
 use tokio::task::yield_now;
 use uuid::Uuid;
 
-use crate::stub::{StubStore, acquire, fence, id};
+use crate::words::{acquire, fence, id};
 
 const LIMIT: Duration = Duration::from_secs(1);
 
+/// A store that counts its fences from 1.
+fn memory(clock: &ManualClock) -> Arc<dyn LockStore> {
+    let fencing = FenceSettings::default().policy(FencePolicy::Counter);
+    Arc::new(MemoryStore::new(Arc::new(clock.clone()), fencing))
+}
+
 fn faulty() -> (FaultyStore, ManualClock) {
     let clock = ManualClock::new();
-    let store = FaultyStore::new(Arc::new(StubStore::default()), Arc::new(clock.clone()));
+    let store = FaultyStore::new(memory(&clock), Arc::new(clock.clone()));
     (store, clock)
 }
 
@@ -71,14 +77,14 @@ async fn without_rules_every_command_passes() {
     let batch = vec![Waiter { name: named(), id, ttl, watermark, keeps, heartbeat }];
     let heartbeats = Heartbeats { batch, label: RuntimeLabel::new("stub") };
     let beaten = store.ask(heartbeats, deadline).await.unwrap();
-    assert!(matches!(beaten[..], [Ok(AcquireAnswer::Busy { .. })]));
+    assert!(matches!(beaten[..], [Ok(AcquireAnswer::Granted(_))]));
     let looked = store.inspect(&name, deadline).await;
-    assert_eq!(looked, Ok(Inspection::Free { last_fence: None }));
-    let forced = store.ask(ForceRelease { name: named(), id, fence }, deadline).await;
-    assert_eq!(forced, Ok(ForceReleaseAnswer::Changed));
+    assert!(matches!(looked, Ok(Inspection::Held(_))), "{looked:?}");
     let (keep, next) = (None, None);
     let release = Release { name: named(), id, fence, keep, next };
     assert_eq!(store.ask(release, deadline).await, Ok(ReleaseAnswer::Released));
+    let forced = store.ask(ForceRelease { name: named(), id, fence }, deadline).await;
+    assert_eq!(forced, Ok(ForceReleaseAnswer::Changed));
     assert!(!store.ask(Withdraw { name: named(), id }, deadline).await.unwrap().ended_grant);
     let (pattern, cursor) = (NamePattern::default(), ScanCursor::default());
     let page = store.ask(Scan { pattern, cursor }, deadline).await.unwrap();
@@ -223,26 +229,34 @@ async fn rules_choose_by_kind_name_and_number() {
     assert!(store.inspect(&b, clock.now()).await.is_ok());
 }
 
-/// A listener's store, what it heard, and the stub behind the faults.
+/// A listener's store, what it heard, and the store behind the faults.
 struct Listening {
     store: FaultyStore,
-    stub: Arc<StubStore>,
+    behind: Arc<dyn LockStore>,
     pushes: Arc<PushLog>,
 }
 
 async fn listening() -> Listening {
-    let stub = Arc::new(StubStore::default());
-    let inner: Arc<dyn LockStore> = Arc::<StubStore>::clone(&stub);
-    let store = FaultyStore::new(inner, Arc::new(ManualClock::new()));
+    let clock = ManualClock::new();
+    let behind = memory(&clock);
+    let store = FaultyStore::new(Arc::clone(&behind), Arc::new(clock));
     let pushes = PushLog::listen(&store, id(1).runtime()).await;
-    Listening { store, stub, pushes }
+    Listening { store, behind, pushes }
+}
+
+/// Lets a store push about an acquisition with this number: its lease is ended by force.
+async fn push(store: &dyn LockStore, number: u64) {
+    let deadline = Instant::at(LIMIT);
+    let Ok(AcquireAnswer::Granted(granted)) = acquire(store, number, deadline).await else {
+        panic!("a free lock")
+    };
+    let (name, id, fence) = (LockName::new("a").unwrap(), id(number), granted.first);
+    store.ask(ForceRelease { name, id, fence }, deadline).await.unwrap();
 }
 
 impl Listening {
-    /// Lets the stub push about an acquisition with this number.
-    fn push(&self, number: u64) {
-        let (name, id, fence) = (LockName::new("a").unwrap(), id(number), fence(1));
-        self.stub.push(id.runtime(), Push::ForceReleased { name, id, fence });
+    async fn push(&self, number: u64) {
+        push(&*self.behind, number).await;
     }
 
     /// The numbers of the acquisitions that were heard of since the last look.
@@ -258,8 +272,8 @@ impl Listening {
 #[tokio::test]
 async fn without_rules_every_push_passes() {
     let listening = listening().await;
-    listening.push(1);
-    listening.push(2);
+    listening.push(1).await;
+    listening.push(2).await;
     assert_eq!(listening.heard(), [1, 2]);
     assert_eq!((listening.store.pushed(), listening.store.held_pushes()), (2, 0));
     listening.store.reconnect();
@@ -273,7 +287,7 @@ async fn pushes_are_lost_delayed_and_doubled() {
         listening.store.inject_push(PushRule::new(fault).nth(number));
     }
     for number in 1..5 {
-        listening.push(number);
+        listening.push(number).await;
     }
     assert_eq!(listening.heard(), [3, 4]);
     assert_eq!((listening.store.pushed(), listening.store.held_pushes()), (4, 2));
@@ -289,26 +303,25 @@ async fn push_rules_choose_by_runtime_and_name() {
     let other = LockName::new("b").unwrap();
     listening.store.inject_push(PushRule::new(PushFault::Lose).to(stranger).always());
     listening.store.inject_push(PushRule::new(PushFault::Lose).lock(&other).always());
-    listening.push(1);
+    listening.push(1).await;
     assert_eq!(listening.heard(), [1]);
     let a = LockName::new("a").unwrap();
     listening.store.inject_push(PushRule::new(PushFault::Lose).lock(&a).times(2));
     for number in 2..5 {
-        listening.push(number);
+        listening.push(number).await;
     }
     assert_eq!(listening.heard(), [4]);
     listening.store.inject_push(PushRule::new(PushFault::Lose).always());
     listening.store.heal();
-    listening.push(5);
+    listening.push(5).await;
     assert_eq!(listening.heard(), [5]);
 }
 
 #[tokio::test]
 async fn a_dropped_listener_hears_nothing() {
-    let Listening { store, stub, pushes } = listening().await;
+    let Listening { store, behind, pushes } = listening().await;
     drop(pushes);
-    let name = LockName::new("a").unwrap();
-    stub.push(id(1).runtime(), Push::ForceReleased { name, id: id(1), fence: fence(1) });
+    push(&*behind, 1).await;
     store.reconnect();
     let pushes = PushLog::listen(&store, id(1).runtime()).await;
     assert!(pushes.drain().is_empty());

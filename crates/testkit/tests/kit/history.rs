@@ -6,7 +6,7 @@ use leasehold_testkit::{
     history::{Overlap, Summary},
 };
 
-use crate::stub::{fence, id};
+use crate::words::{fence, id};
 
 const LEASES: u64 = 20;
 

@@ -10,4 +10,4 @@ mod proxy;
 mod quorum;
 mod sentinel;
 mod server;
-mod stub;
+mod words;

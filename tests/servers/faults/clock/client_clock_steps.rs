@@ -54,7 +54,7 @@ impl Scene {
     fn assert_renewed_on(&mut self, row: &LockText) -> u32 {
         let begun_at = scene::time(&self.server);
         let (mut renewed, mut before) = (0, Duration::MAX);
-        scene::until("more than a ttl passes", || {
+        wait::block_until("more than a ttl passes", || {
             let left = lease::left(&self.server, scene::LEASE).expect("it is held");
             renewed += u32::from(left > before);
             before = left;
@@ -119,7 +119,7 @@ fn control() -> String {
     // Back: a holder that believes on when another holds the lock.
     let mut scene = Scene::start(NAIVE_ROLE);
     scene.shim.back(scene::HOUR);
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let mut lock = NaiveLock::new(raw::connect(&scene.server.url()).await, "a", wait::CEILING);
         while lock.try_acquire().await.expect("an answer").is_none() {
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime};
-use leasehold_testkit::{ChildProcess, ClockShim, Patience, RedisServer};
+use leasehold_testkit::{ChildProcess, ClockShim, RedisServer};
 
 use super::roles;
 use crate::support::{child, lease, patient, wait};
@@ -14,12 +14,6 @@ pub(super) const LEASE: &str = "leasehold:{a}:lease";
 /// A server with the time of day of a shim.
 pub(super) fn server_with(shim: &ClockShim) -> RedisServer {
     RedisServer::builder().clock(shim).start()
-}
-
-/// Runs on one thread, as a small service would.
-pub(super) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a tokio runtime").block_on(future)
 }
 
 pub(super) async fn runtime_at(url: &str, ttl: Duration) -> LockRuntime {
@@ -38,12 +32,6 @@ pub(super) fn spawn(shim: &ClockShim, role: &str, server: &RedisServer) -> Child
     let mut command = child::command(roles::CHILD, role, &[("url", &server.url())]);
     command.envs(shim.variables().iter().map(|(key, value)| (key, value)));
     ChildProcess::spawn(command)
-}
-
-/// Blocks this thread until something holds.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let seen = Patience::of(wait::CEILING).until(|| holds().then_some(()));
-    assert!(seen.is_some(), "not within {:?}: {what}", wait::CEILING);
 }
 
 /// The server's time.

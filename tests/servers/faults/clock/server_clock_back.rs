@@ -40,7 +40,7 @@ fn server_clock_back() {
 
 fn protected() -> String {
     at_work();
-    let left = scene::on_one_thread(stuck());
+    let left = wait::on_one_thread(stuck());
     format!("fence + 1 after the step; the lease grew to {left} s, freed by force")
 }
 
@@ -70,7 +70,7 @@ fn step_back(shim: &ClockShim, server: &RedisServer) {
 #[test]
 fn a_server_whose_clock_shows_a_time_before_2001_grants_nothing() {
     const DECADES: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let shim = ClockShim::build();
         let server = scene::server_with(&shim);
         let (one, other) = (
@@ -106,7 +106,7 @@ async fn stuck() -> u64 {
     step_back(&shim, &server);
     holder.kill();
     let killed_at = scene::time(&server);
-    scene::until("its ttl passes", || scene::time(&server) > killed_at + SHORT);
+    wait::block_until("its ttl passes", || scene::time(&server) > killed_at + SHORT);
     let left = lease::left(&server, scene::LEASE).expect("it is held");
     assert!(left > scene::HOUR / 2, "{left:?}");
     let lock = locks.lock("a").expect("a name");
@@ -130,7 +130,7 @@ pub(super) async fn hold() {
 }
 
 fn control() -> String {
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let shim = ClockShim::build();
         let (server, storage) = (scene::server_with(&shim), RedisServer::start());
         let gate = storage::gate_at(&storage.url());

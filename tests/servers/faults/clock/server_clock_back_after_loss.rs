@@ -26,7 +26,7 @@ fn protected() -> String {
     let recorder = DebuggingRecorder::new();
     // Of this thread, on which all tasks of the runtime run.
     let listening = metrics::set_default_local_recorder(&recorder);
-    let grown = scene::on_one_thread(async {
+    let grown = wait::on_one_thread(async {
         let shim = ClockShim::build();
         let (server, storage) = (scene::server_with(&shim), RedisServer::start());
         let gate = storage::gate_at(&storage.url());
@@ -77,7 +77,7 @@ fn regressions(recorder: &DebuggingRecorder) -> u64 {
 }
 
 fn control() -> String {
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let shim = ClockShim::build();
         let (server, storage) = (scene::server_with(&shim), RedisServer::start());
         let gate = storage::gate_at(&storage.url());

@@ -68,7 +68,7 @@ impl Drop for FastClock {
 fn protected() -> String {
     let clock = FastClock::start();
     let server = clock.server();
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let locks = scene::runtime_at(&server.url(), TTL).await;
         let others = scene::runtime_at(&server.url(), TTL).await;
         let acquiring = locks.lock("a").expect("a name").acquire().renew(false);
@@ -94,7 +94,7 @@ fn control() -> String {
     let server = clock.server();
     let overlap = (0..ATTEMPTS).find_map(|_| {
         server.flush_all();
-        scene::on_one_thread(overlap(&server))
+        wait::on_one_thread(overlap(&server))
     });
     let overlap = overlap.expect("the control had one believer at a time");
     format!("two believers for {} ms", overlap.as_millis())

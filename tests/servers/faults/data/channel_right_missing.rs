@@ -3,7 +3,7 @@ use leasehold_testkit::RedisServer;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use redis::Client;
 
-use super::scene::{assert_says, block_on, connect, exists, key};
+use super::scene::{assert_says, connect, exists, key};
 use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
@@ -22,7 +22,7 @@ const HAND_OVERS: u64 = 4;
 
 fn protected() -> String {
     let recorder = DebuggingRecorder::new();
-    metrics::with_local_recorder(&recorder, || block_on(hand_over()));
+    metrics::with_local_recorder(&recorder, || wait::on_one_thread(hand_over()));
     let mut woken = [0, 0];
     for (key, _, _, value) in recorder.snapshotter().snapshot().into_vec() {
         let (key, DebugValue::Counter(count)) = (key.key(), value) else { continue };

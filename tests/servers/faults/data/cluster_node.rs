@@ -1,8 +1,8 @@
 use leasehold::error::{ConnectError, StoreErrorKind::Config};
 use leasehold_testkit::RedisServer;
 
-use super::scene::{assert_says, block_on};
-use crate::support::{matrix::Row, patient};
+use super::scene::assert_says;
+use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "cluster-node",
@@ -17,7 +17,7 @@ fn cluster_node() {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::builder().arg("cluster-enabled", "yes").start();
         let error = patient::builder().connect(&server.url()).await.expect_err("a node");
         let ConnectError::Store(error) = error else { panic!("{error}") };

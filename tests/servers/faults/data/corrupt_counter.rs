@@ -1,7 +1,7 @@
 use leasehold::{Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::{LockText, RedisServer};
 
-use super::scene::{LONG, assert_says, block_on, connect, exists, key, refusal, replace, use_lock};
+use super::scene::{LONG, assert_says, connect, exists, key, refusal, replace, use_lock};
 use crate::support::{lease, matrix::Row, naive::NaiveLock, raw, wait};
 
 const ROW: Row = Row {
@@ -29,7 +29,7 @@ const STRANGE: [(&str, &str); 8] = [
 ];
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
         let (lock, waiting) = (locks.lock("a").expect("a name"), others.lock("a").expect("a name"));
@@ -59,7 +59,7 @@ fn protected() -> String {
 }
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let mut taken = 0;
         for (put, _) in STRANGE {

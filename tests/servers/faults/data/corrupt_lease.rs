@@ -7,9 +7,7 @@ use leasehold::error::{
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
-use super::scene::{
-    LONG, assert_says, block_on, connect, dump, exists, key, refusal, replace, stat, use_lock,
-};
+use super::scene::{LONG, assert_says, connect, dump, exists, key, refusal, replace, use_lock};
 use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
@@ -56,7 +54,7 @@ const STRANGE: [(&[&str], StoreErrorKind, &str); 7] = [
 ];
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = Arc::new(RedisServer::start());
         let mut cases = JoinSet::new();
         for (number, (put, kind, words)) in STRANGE.into_iter().enumerate() {
@@ -113,7 +111,7 @@ async fn in_company(server: &RedisServer) {
     for (number, (put, ..)) in STRANGE.into_iter().enumerate() {
         replace(server, &key_of(number), put);
     }
-    let calls = || stat(server, "commandstats", "cmdstat_evalsha:calls=");
+    let calls = || server.calls("evalsha");
     let before = calls();
     server.stop_signal();
     let tasks: Vec<_> = (0..TASKS)

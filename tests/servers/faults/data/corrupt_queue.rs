@@ -1,7 +1,7 @@
 use leasehold::{Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::RedisServer;
 
-use super::scene::{assert_says, block_on, connect, dump, exists, key, refusal, replace, use_lock};
+use super::scene::{assert_says, connect, dump, exists, key, refusal, replace, use_lock};
 use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
@@ -19,7 +19,7 @@ fn corrupt_queue() {
 const STRANGE: [&[&str]; 3] = [&["SET", "somebody's"], &["RPUSH", "a", "b"], &["SADD", "a"]];
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
         let (lock, waiting) = (locks.lock("a").expect("a name"), others.lock("a").expect("a name"));

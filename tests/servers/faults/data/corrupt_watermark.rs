@@ -4,8 +4,8 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::scene::{assert_says, block_on, connect, dump, replace};
-use crate::support::{matrix::Row, storage};
+use super::scene::{assert_says, connect, dump, replace};
+use crate::support::{matrix::Row, storage, wait};
 
 const ROW: Row = Row {
     id: "corrupt-watermark",
@@ -31,7 +31,7 @@ const STRANGE: [&[&str]; 6] = [
 ];
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let (gate, locks) = (storage::gate_at(&server.url()), connect(&server.url()).await);
         let lock = locks.lock("7").expect("a name");

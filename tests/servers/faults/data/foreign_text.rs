@@ -7,7 +7,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::scene::{assert_says, block_on, connect, dump, exists, key, refusal, use_lock};
+use super::scene::{assert_says, connect, dump, exists, key, refusal, use_lock};
 use crate::support::{matrix::Row, storage, wait};
 
 use StoreErrorKind::{Config, Corrupt};
@@ -71,15 +71,15 @@ fn protected() -> String {
     let mut worst = Duration::ZERO;
     for size in SIZES {
         for text in TEXTS {
-            let rounds = (0..ROUNDS).map(|_| block_on(on_one_server(size, text)));
+            let rounds = (0..ROUNDS).map(|_| wait::on_one_thread(on_one_server(size, text)));
             worst = worst.max(rounds.min().expect("some rounds"));
             assert!(worst < SHORT, "{size} bytes of {text:?}: {worst:?}");
         }
-        let rounds = (0..ROUNDS).map(|_| block_on(in_fields(size)));
+        let rounds = (0..ROUNDS).map(|_| wait::on_one_thread(in_fields(size)));
         worst = worst.max(rounds.min().expect("some rounds"));
         assert!(worst < SHORT, "fields of {size} bytes: {worst:?}");
     }
-    let rounds = (0..ROUNDS).map(|_| block_on(in_a_crowd()));
+    let rounds = (0..ROUNDS).map(|_| wait::on_one_thread(in_a_crowd()));
     let crowd = rounds.min().expect("some rounds");
     assert!(crowd < SHORT_IN_A_CROWD, "a queue of {CROWD} strangers: {crowd:?}");
     format!(
@@ -207,7 +207,7 @@ const NAIVE: &str = "\
 return string.match(redis.call('GET', KEYS[1]), '^(w?)(k?)([^ ,]*)(%S*) (%d+)(.*)$') and 1 or 0";
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         put(&server, "foreign", ("", "1"), 10_000);
         measure(&server);

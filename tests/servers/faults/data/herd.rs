@@ -1,9 +1,6 @@
 use leasehold_testkit::{ChildProcess, Event, History, RedisServer};
 
-use super::{
-    herd_child::{CHILD, GO, NAIVE, ROLE, VALUE},
-    scene::stat,
-};
+use super::herd_child::{CHILD, GO, NAIVE, ROLE, VALUE};
 use crate::support::{child, events, matrix::Row, wait};
 
 const ROW: Row = Row {
@@ -49,7 +46,7 @@ fn run(role: &str, tasks: usize, command: &str) -> Herd {
     for child in &mut children {
         child.wait_for_line("waiting", wait::CEILING);
     }
-    let counted = |command| stat(&server, "commandstats", &format!("cmdstat_{command}:calls="));
+    let counted = |command| server.calls(command);
     let (messages, commands) = (counted("publish"), counted(command));
     server.command(&["SET", GO, "1"]);
     for child in &mut children {

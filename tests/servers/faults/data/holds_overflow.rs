@@ -1,8 +1,8 @@
 use leasehold::{Released, store::Inspection};
 use leasehold_testkit::{LockText, RedisServer};
 
-use super::scene::{block_on, connect, key, use_lock};
-use crate::support::{lease, matrix::Row};
+use super::scene::{connect, key, use_lock};
+use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "holds-overflow",
@@ -20,7 +20,7 @@ fn holds_overflow() {
 const GREATEST: u64 = i64::MAX.unsigned_abs();
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_testkit::{RedisServer, cluster::slot_of};
 
-use super::scene::{block_on, connect};
+use super::scene::connect;
 use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
@@ -51,7 +51,7 @@ fn keys(server: &RedisServer) -> BTreeSet<String> {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
         for bad in ["", "}", "}x", "}{a}", "a\0b", &"x".repeat(513)] {

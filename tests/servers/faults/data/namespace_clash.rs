@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::{Guard, LockRuntime, store::Inspection};
 use leasehold_testkit::{Patience, RedisServer};
 
-use super::scene::{LONG, block_on};
+use super::scene::LONG;
 use crate::support::{matrix::Row, naive::NaiveLock, patient, raw, wait};
 
 const ROW: Row = Row {
@@ -37,7 +37,7 @@ async fn connect(namespace: &str, server: &RedisServer, db: u32) -> LockRuntime 
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let mut held: Vec<(Guard, LockRuntime)> = Vec::new();
         for db in [0, 1] {
@@ -77,7 +77,7 @@ fn protected() -> String {
 }
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let mut strangers = 0;
         for (namespace, name) in SHOPS {

@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use leasehold_testkit::{Patience, RedisServer};
 
-use super::scene::{block_on, stat};
 use crate::support::{
     crew::{Crew, Plan},
     matrix::Row,
@@ -78,7 +77,7 @@ fn robbed(processes: usize, tasks: usize) -> u64 {
     let ttl = Duration::from_millis(400);
     let crew = Crew::start(&Plan { processes, tasks, ttl, ..Plan::PROTECTED }, &url);
     crew.work(5);
-    let errors = || stat(&server, "stats", "total_error_replies:");
+    let errors = || server.told("stats", "total_error_replies");
     let before = errors();
     for taken in TAKEN {
         let is_needed = processes == 2 || taken != ["-pexpire"];
@@ -105,7 +104,7 @@ redis.call('HSET', KEYS[1], 'owner', ARGV[1])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let (server, url) = start();
         let mut raw = raw::connect(&url).await;
         for (number, taken) in TAKEN.into_iter().enumerate() {

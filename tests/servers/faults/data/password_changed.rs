@@ -2,7 +2,7 @@ use leasehold::{LockRuntime, error::StoreErrorKind::Config};
 use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
-use super::scene::{assert_says, block_on, connect, exists, key, refusal, stat, use_lock};
+use super::scene::{assert_says, connect, exists, key, refusal, use_lock};
 use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
@@ -31,7 +31,7 @@ fn change(server: &RedisServer, password: &str) {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::builder().password(OLD).start();
         let url = server.url_with("", OLD, 0);
         let (locks, others) = (connect(&url).await, connect(&url).await);
@@ -41,7 +41,7 @@ fn protected() -> String {
         wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
 
         change(&server, NEW);
-        let dialed = || stat(&server, "stats", "total_connections_received:");
+        let dialed = || server.told("stats", "total_connections_received");
         let before = dialed();
         let told = wait::soon("the waiter is told", waiter).await.expect("no panic");
         assert_login(&refusal(told));
@@ -90,7 +90,7 @@ fn control() -> String {
     let server = RedisServer::builder().password(OLD).start();
     let client = redis::Client::open(server.url_with("", OLD, 0)).expect("an address");
     change(&server, NEW);
-    let dialed = || stat(&server, "stats", "total_connections_received:");
+    let dialed = || server.told("stats", "total_connections_received");
     let before = dialed();
     assert!((0..ASKS).all(|_| client.get_connection().is_err()), "it logs in");
     let dials = dialed() - before;

@@ -10,7 +10,6 @@ use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::RedisServer;
 use tokio::{sync::Mutex, task::JoinSet};
 
-use super::scene::{block_on, stat};
 use crate::support::{matrix::Row, raw, wait};
 
 const ROW: Row = Row {
@@ -46,7 +45,7 @@ fn pause(server: &RedisServer) {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let (gate, newer) = (gate(&server), stamp(2));
         assert_eq!(gate.advance("a", stamp(1)).await, Ok(Admitted::First));
@@ -88,14 +87,14 @@ fn protected() -> String {
             }
         });
         assert!(matches!(went_on.await, Admitted::Newer | Admitted::Again));
-        let clients = stat(&server, "clients", "connected_clients:");
+        let clients = server.told("clients", "connected_clients");
         assert!(clients <= 3, "{clients} connections");
         format!("{waited} told no connection was free, {unanswered} unanswered; went on")
     })
 }
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let pool = Arc::new(Mutex::new(raw::connect(&server.url()).await));
         pause(&server);

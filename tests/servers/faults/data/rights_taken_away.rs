@@ -6,7 +6,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::scene::{LONG, assert_says, block_on, connect, key, refusal, use_lock};
+use super::scene::{LONG, assert_says, connect, key, refusal, use_lock};
 use crate::support::{lease, matrix::Row, raw, wait};
 
 const ROW: Row = Row {
@@ -59,7 +59,7 @@ fn rights(server: &RedisServer, rights: &[&str]) {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let scene = Scene::start().await;
         let refused = held_through_it(&scene).await;
         let fences =
@@ -145,7 +145,7 @@ redis.call('HSET', KEYS[1], 'owner', ARGV[1])
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         server.command(&["ACL", "SETUSER", "app", "reset", "on", ">s3cret"]);
         rights(&server, &ALL);

@@ -13,12 +13,6 @@ use crate::support::{patient, wait};
 /// Longer than any of these rows takes.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// Runs a row on one thread, as a small service would.
-pub(super) fn block_on<T>(row: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a row has a tokio runtime").block_on(row)
-}
-
 /// A runtime with long leases, whose waiters ask again every quarter of a second.
 pub(super) async fn connect(url: &str) -> LockRuntime {
     let builder = patient::builder().ttl(LONG).claim_window(Duration::from_secs(1));
@@ -74,13 +68,4 @@ pub(super) async fn use_lock(locks: &LockRuntime, lock: &str) -> u64 {
     let fence = guard.fence().get();
     guard.release().await.expect("held to the end");
     fence
-}
-
-/// A number of a section of `INFO`.
-pub(super) fn stat(server: &RedisServer, section: &str, prefix: &str) -> u64 {
-    let info: String = server.query(&["INFO", section]);
-    let line = info.lines().find_map(|line| line.strip_prefix(prefix));
-    let digits =
-        line.map_or("0", |line| line.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("0"));
-    digits.parse().expect("a number")
 }

@@ -5,8 +5,8 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::scene::{LONG, block_on};
-use crate::support::{matrix::Row, patient, storage};
+use super::scene::LONG;
+use crate::support::{matrix::Row, patient, storage, wait};
 
 const ROW: Row = Row {
     id: "stale-fence-equal-token",
@@ -39,7 +39,7 @@ async fn twins(server: &RedisServer) -> (Guard, Guard, LockRuntime) {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let (server, shared) = (RedisServer::start(), RedisServer::start());
         let gate = storage::gate_at(&shared.url());
         let (old, new, others) = twins(&server).await;
@@ -73,7 +73,7 @@ redis.call('SET', KEYS[1], ARGV[2])
 return 'written'";
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let (server, shared) = (RedisServer::start(), RedisServer::start());
         let (old, new, _others) = twins(&server).await;
         let write = |Stamp { fence, .. }: Stamp, value: &str| {

@@ -1,8 +1,8 @@
 use leasehold::{FenceToken, Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::{LockText, RedisServer};
 
-use super::scene::{assert_says, block_on, connect, key, refusal, use_lock};
-use crate::support::{lease, matrix::Row};
+use super::scene::{assert_says, connect, key, refusal, use_lock};
+use crate::support::{lease, matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "token-exhausted",
@@ -17,7 +17,7 @@ fn token_exhausted() {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let (lock, lease) = (locks.lock("a").expect("a name"), key("a", "lease"));

@@ -4,8 +4,8 @@ use leasehold::error::{AcquireError, ConnectError, OptionsError};
 use leasehold_core::Ttl;
 use leasehold_testkit::RedisServer;
 
-use super::scene::{block_on, connect, exists, stat, use_lock};
-use crate::support::{matrix::Row, patient};
+use super::scene::{connect, exists, use_lock};
+use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
     id: "ttl-out-of-range",
@@ -20,7 +20,7 @@ fn ttl_out_of_range() {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let lock = locks.lock("a").expect("a name");
@@ -34,8 +34,8 @@ fn protected() -> String {
             Duration::MAX,
         ];
         let seen = || {
-            let accepted = stat(&server, "stats", "total_connections_received:");
-            (accepted, stat(&server, "commandstats", "cmdstat_evalsha:calls="))
+            let accepted = server.told("stats", "total_connections_received");
+            (accepted, server.calls("evalsha"))
         };
         let (accepted, sent) = seen();
         for ttl in ttls {

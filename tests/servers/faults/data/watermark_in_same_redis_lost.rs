@@ -4,7 +4,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::scene::{block_on, connect};
+use super::scene::connect;
 use crate::support::{matrix::Row, storage, wait};
 
 const ROW: Row = Row {
@@ -44,7 +44,7 @@ async fn lose_all() -> Scene {
 }
 
 fn protected() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let Scene { server, gate, stale, holder, _runtimes } = lose_all().await;
         // First, where the holder knows of an earlier one, tells that the watermark was lost.
         assert_eq!(gate.advance(KEY, holder.stamp()).await, Ok(Admitted::First));
@@ -63,7 +63,7 @@ fn protected() -> String {
 }
 
 fn control() -> String {
-    block_on(async {
+    wait::on_one_thread(async {
         let Scene { server, gate, stale, holder, _runtimes } = lose_all().await;
         // As documented: the next one is taken for the first, however old its fence.
         assert_eq!(gate.set(KEY, "stale", stale.stamp()).await, Ok(Admitted::First));

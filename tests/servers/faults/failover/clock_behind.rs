@@ -9,7 +9,7 @@ use crate::{
         crew::{Crew, Plan},
         matrix::Row,
         pair::Pair,
-        storage, unheard,
+        storage, unheard, wait,
     },
 };
 
@@ -42,7 +42,9 @@ fn protected() -> String {
     let pair = Pair::with_clock(&shim);
     let mut crew = Crew::start(&PLAN, &pair.url());
     crew.work(20);
-    scene::until("the replica has the lock", || LockText::find(&pair.replica, LEASE).is_some());
+    wait::block_until("the replica has the lock", || {
+        LockText::find(&pair.replica, LEASE).is_some()
+    });
     pair.promote();
     let read = unheard::halt(&mut crew, 0, &pair.master, LEASE);
     let last = LockText::of(&pair.master, LEASE).last();

@@ -51,7 +51,7 @@ fn protected() -> String {
         // Who misses an answer asks all addresses, that of the stranger too.
         let before = stranger::looks(&stranger);
         cluster.servers()[new].stop_signal();
-        scene::until("the stranger is asked", || stranger::looks(&stranger) > before + 4);
+        wait::block_until("the stranger is asked", || stranger::looks(&stranger) > before + 4);
         cluster.servers()[new].cont_signal();
         crew.work(20);
     }

@@ -11,7 +11,7 @@ use crate::{
         crew::{Crew, Plan},
         matrix::Row,
         pair::Pair,
-        unheard,
+        unheard, wait,
     },
 };
 
@@ -31,7 +31,9 @@ fn protected() -> String {
     let pair = Pair::start();
     let mut crew = Crew::start(&Plan::PROTECTED, &pair.url());
     crew.work(20);
-    scene::until("the replica has the lock", || LockText::find(&pair.replica, LEASE).is_some());
+    wait::block_until("the replica has the lock", || {
+        LockText::find(&pair.replica, LEASE).is_some()
+    });
     pair.promote();
     let read = unheard::halt(&mut crew, 0, &pair.master, LEASE);
     let fence = |server| LockText::of(server, LEASE).last();
@@ -57,7 +59,7 @@ fn control() -> String {
     let (master, replica) = (&pair.master, &pair.replica);
     let promote = |_: &_| {
         let has = || replica.query::<bool>(&["EXISTS", "naive:{a}:counter"]);
-        scene::until("the replica has the counter", has);
+        wait::block_until("the replica has the counter", has);
         pair.promote();
     };
     plain_counter::damage_between(master, replica, promote, RedisServer::kill)

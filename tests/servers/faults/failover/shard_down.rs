@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{Guard, LockRuntime};
+use leasehold::{Guard, LockRuntime, error::AcquireError};
 use leasehold_testkit::{RedisCluster, RedisServer};
 use tokio::task::JoinSet;
 
@@ -47,7 +47,11 @@ fn protected() -> String {
         for server in down {
             server.stop_signal();
         }
-        let meanwhile = rate(&all[1..], 2 * TTL).await;
+        let waits = locks.lock(&names[0]).expect("a name").acquire().outage_patience(TTL / 2);
+        let told = wait::soon("the outage is told", waits);
+        let (meanwhile, told) = tokio::join!(rate(&all[1..], 2 * TTL), told);
+        let Err(AcquireError::Unavailable(outage)) = told else { panic!("{told:?}") };
+        assert!(outage.answers_others, "{outage}");
         let lost = |guards: &[Guard]| guards.iter().filter(|guard| !guard.is_held()).count();
         assert_eq!(held.iter().map(|guards| lost(guards)).collect::<Vec<_>>(), [HELD, 0, 0]);
         all[1].goes_on().await;

@@ -50,7 +50,7 @@ impl Stale {
             let server = &group.servers()[*number];
             *number != old
                 && server.is_master()
-                && scene::told(server, "replication", "connected_slaves") > 0
+                && server.told("replication", "connected_slaves") > 0
         };
         let new = || (0..group.servers().len()).find(has_taken_over);
         let new = Patience::of(wait::CEILING).until(new).expect("another one takes over");

@@ -77,7 +77,7 @@ fn protected() -> String {
             looked.expect_err("what a replica says is no last word");
         }
         wait::soon("the loss", held.lost()).await;
-        scene::until("it is over there, too", || lease::held(&pair.master).is_empty());
+        wait::block_until("it is over there, too", || lease::held(&pair.master).is_empty());
         let follows = scene::connect(&pair.replica.url(), TTL).await;
         for name in NAMES.iter().chain(&["held"]) {
             scene::take(&follows, name).await.release().await.expect("held to the end");

@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::{Guard, LockRuntime, Released};
 use tokio::runtime::Runtime;
 
-use super::net::{Net, until};
+use super::net::Net;
 use crate::support::{patient, wait};
 
 /// A holder in this process, whose lease is renewed while the faults strike.
@@ -34,7 +34,7 @@ impl Beside {
     /// Waits until the lease has been renewed.
     pub(super) fn until_renewed(&self) {
         let mut last = self.guard.remaining();
-        until("the lease is renewed", || {
+        wait::block_until("the lease is renewed", || {
             assert!(self.guard.is_held(), "{:?}", self.guard.lease().state());
             let now = self.guard.remaining();
             now > std::mem::replace(&mut last, now)

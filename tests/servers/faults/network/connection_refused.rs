@@ -6,7 +6,7 @@ use leasehold::{
 };
 use leasehold_testkit::RedisServer;
 
-use super::net::{Net, on_one_thread};
+use super::net::Net;
 use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
@@ -22,7 +22,7 @@ fn connection_refused() {
 }
 
 fn protected() -> String {
-    on_one_thread(async {
+    wait::on_one_thread(async {
         at_start().await;
         later().await;
         "definite errors name server and lock; all goes on".into()

@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::error::AcquireError;
 use leasehold_testkit::proxy::{Direction, Links};
 
-use super::net::{Net, on_one_thread, time, until};
+use super::net::Net;
 use crate::support::{matrix::Row, patient, raw, wait};
 
 const ROW: Row = Row {
@@ -22,7 +22,7 @@ fn half_open() {
 
 fn protected() -> String {
     let net = Net::start();
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let builder = patient::builder().ttl(TTL).command_timeout(Duration::from_millis(300));
         let locks = builder.connect(&net.url()).await.expect("the server answers");
         let lock = |name| locks.lock(name).expect("a name");
@@ -57,21 +57,21 @@ fn protected() -> String {
 
 fn control() -> String {
     let net = Net::start();
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let mut connection = raw::connect(&net.url()).await;
         net.proxy.black_hole(Direction::Both);
-        let began_at = time(&net.server);
+        let began_at = net.server.micros();
         let asking =
             tokio::spawn(
                 async move { redis::cmd("PING").query_async::<String>(&mut connection).await },
             );
-        let passed = || time(&net.server) > began_at + 1_000_000;
+        let passed = || net.server.micros() > began_at + 1_000_000;
         wait::until("a second passes", passed).await;
         assert!(!asking.is_finished(), "it was answered or gave up");
         net.proxy.heal();
         let answer = wait::soon("the answer comes", asking).await.expect("a task");
         assert_eq!(answer.expect("an answer"), "PONG");
     });
-    until("all connections end", || net.proxy.counts().open == 0);
+    wait::block_until("all connections end", || net.proxy.counts().open == 0);
     "no answer and no error during the fault".into()
 }

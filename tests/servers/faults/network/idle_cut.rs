@@ -3,9 +3,9 @@ use leasehold::{LockRuntime, Released};
 use super::{
     idling::{server, until_cut},
     naive,
-    net::{Net, on_one_thread},
+    net::Net,
 };
-use crate::support::{matrix::Row, patient, raw};
+use crate::support::{matrix::Row, patient, raw, wait};
 
 const ROW: Row = Row {
     id: "idle-cut",
@@ -29,7 +29,7 @@ fn idle_cut() {
 }
 
 fn protected() -> String {
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let net = server();
         let locks = patient::builder().connect(&net.url()).await.expect("the server answers");
         let mut tries = 0;
@@ -60,7 +60,7 @@ async fn try_and_release(locks: &LockRuntime, name: &str) {
 }
 
 fn control() -> String {
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let net = server();
         let mut failed = 0;
         for cut in CUTS {

@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use super::{
     idling::{TICKS, instances, nobody_runs, server, until_cut},
-    net::{Net, on_one_thread},
+    net::Net,
 };
 use crate::support::{lease, matrix::Row, wait};
 
@@ -21,11 +21,11 @@ const MINIMUM: Duration = Duration::from_millis(300);
 
 #[test]
 fn idle_cut_job() {
-    ROW.run(protected, || on_one_thread(async { nobody_runs(&server()).await }));
+    ROW.run(protected, || wait::on_one_thread(async { nobody_runs(&server()).await }));
 }
 
 fn protected() -> String {
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let net = server();
         let instances = instances(&net).await;
         for _ in 0..=TICKS {

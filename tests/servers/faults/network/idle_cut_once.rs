@@ -3,11 +3,8 @@ use std::convert::Infallible;
 use leasehold::once::OnceOutcome;
 use tokio::task::JoinSet;
 
-use super::{
-    idling::{TICKS, instances, nobody_runs, server, until_cut},
-    net::on_one_thread,
-};
-use crate::support::matrix::Row;
+use super::idling::{TICKS, instances, nobody_runs, server, until_cut};
+use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "idle-cut-once",
@@ -18,11 +15,11 @@ const ROW: Row = Row {
 
 #[test]
 fn idle_cut_once() {
-    ROW.run(protected, || on_one_thread(async { nobody_runs(&server()).await }));
+    ROW.run(protected, || wait::on_one_thread(async { nobody_runs(&server()).await }));
 }
 
 fn protected() -> String {
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let net = server();
         let instances = instances(&net).await;
         for tick in 0..=TICKS {

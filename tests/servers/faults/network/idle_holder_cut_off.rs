@@ -7,7 +7,7 @@ use leasehold::{
 };
 use leasehold_testkit::{Event, History, RedisServer, proxy::Direction};
 
-use super::net::{Net, on_one_thread, time, until};
+use super::net::Net;
 use crate::support::{idle, lease, matrix::Row, naive::NaiveLock, patient, raw, wait};
 
 const ROW: Row = Row {
@@ -27,7 +27,7 @@ fn idle_holder_cut_off() {
 
 fn protected() -> String {
     let net = Net::start();
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let soon = Duration::from_millis(300);
         let builder = idle::builder(TTL, idle::longest(TTL)).command_timeout(soon);
         let builder = builder.outage_patience(soon);
@@ -115,15 +115,15 @@ fn control() -> String {
     const TTL: Duration = Duration::from_millis(600);
     const VALUE: &str = "value";
     let (net, storage) = (Net::start(), RedisServer::start());
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let mut cached = NaiveLock::new(raw::connect(&net.url()).await, "a", TTL);
         let mut other = NaiveLock::new(raw::connect(&net.server.url()).await, "a", TTL);
         let held = cached.try_acquire().await.expect("an answer").expect("a free lock");
         net.proxy.black_hole(Direction::Both);
-        let cut_at = time(&net.server);
+        let cut_at = net.server.micros();
         let mut newer = None;
         while newer.is_none() {
-            assert!(time(&net.server) < cut_at + 25_000_000, "the lease never ends");
+            assert!(net.server.micros() < cut_at + 25_000_000, "the lease never ends");
             newer = other.try_acquire().await.expect("an answer");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -134,6 +134,6 @@ fn control() -> String {
         assert_eq!(storage.query::<String>(&["GET", VALUE]), "late");
         net.proxy.heal();
     });
-    until("all connections end", || net.proxy.counts().open == 0);
+    wait::block_until("all connections end", || net.proxy.counts().open == 0);
     "two holders; the one that was cut off overwrote the other's value".into()
 }

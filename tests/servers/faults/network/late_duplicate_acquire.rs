@@ -7,7 +7,7 @@ use leasehold_testkit::{
 
 use super::{
     naive,
-    net::{ALONE, Net, on_one_thread, strictly_right},
+    net::{ALONE, Net, strictly_right},
 };
 use crate::support::{matrix::Row, patient, wait};
 
@@ -49,7 +49,7 @@ fn protected() -> String {
 /// A copy that finds a free lock takes it, for one ttl at most: nobody renews it.
 fn no_ghost_stays(net: &Net) {
     let rule = net.proxy.inject(Rule::new(Action::CopyLater).on(CommandKind::Acquire).always());
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let builder = patient::builder().ttl(Duration::from_secs(1));
         let locks = builder.connect(&net.url()).await.expect("the server answers");
         let lock = locks.lock("ghost").expect("a name");

@@ -1,17 +1,13 @@
 use std::time::Duration;
 
-use leasehold::time::{Clock, Instant, SystemClock};
 use leasehold_testkit::{
-    CommandKind, Event, Gate, History, Violation,
+    CommandKind, Gate,
     proxy::{Action, Rule},
 };
 
-use super::net::{ALONE, Net, on_one_thread, strictly_right};
-use crate::support::{
-    matrix::Row,
-    naive::{NaiveHeld, NaiveLock},
-    raw, wait,
-};
+use super::net::{ALONE, Net, strictly_right};
+use crate::faults::server::two_believers;
+use crate::support::{matrix::Row, naive::NaiveLock, raw, wait};
 
 const ROW: Row = Row {
     id: "late-reply",
@@ -42,7 +38,7 @@ fn protected() -> String {
 fn control() -> String {
     const TTL: Duration = Duration::from_millis(1_500);
     let net = Net::start();
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let mut one = NaiveLock::new(raw::connect(&net.url()).await, "a", TTL);
         let mut two = NaiveLock::new(raw::connect(&net.server.url()).await, "a", TTL);
         // From here on the server knows the scripts.
@@ -57,7 +53,7 @@ fn control() -> String {
         let taking = async {
             loop {
                 if let Some(held) = two.try_acquire().await.expect("an answer") {
-                    return (held, SystemClock.now());
+                    return held;
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -66,25 +62,6 @@ fn control() -> String {
         gate.open();
         let first = wait::soon("the reply comes", asking).await.expect("a task");
         let first = first.expect("an answer").expect("the lock was free");
-        overlap((first, SystemClock.now()), second)
+        two_believers::overlap(&first, &second)
     })
-}
-
-/// Says for how long both believe in what they have.
-fn overlap(first: (NaiveHeld, Instant), second: (NaiveHeld, Instant)) -> String {
-    let events = [(0, first), (1, second)].map(|(worker, (held, granted_at))| {
-        let NaiveHeld { lease, fence, asked_at, until } = held;
-        [
-            Event::Granted { worker, fence, lease, asked_at, granted_at },
-            Event::BelievedUntil { lease, until },
-        ]
-    });
-    let history: History = events.into_iter().flatten().collect();
-    let found = history.check_strictly().expect_err("the control came to no harm");
-    let both = found.iter().find_map(|violation| match violation {
-        Violation::TwoBelievers(overlap) => Some(overlap.by),
-        _ => None,
-    });
-    let by = both.unwrap_or_else(|| panic!("{found:#?}"));
-    format!("two holders believed for {} ms", by.as_millis())
 }

@@ -13,7 +13,7 @@ use std::{
 use leasehold_testkit::proxy::{Action, Rule};
 use redis::{Client, Connection, FromRedisValue, RedisResult};
 
-use super::net::{Net, time, until};
+use super::net::Net;
 use crate::support::wait;
 
 /// How long an answer may take before the naive client tries again.
@@ -107,7 +107,7 @@ impl PushedWaiter {
 
     /// Waits until its connection is gone.
     pub(super) fn until_deaf(&self) {
-        until("the connection ends", || self.thread.is_finished());
+        wait::block_until("the connection ends", || self.thread.is_finished());
     }
 
     fn has_it(&self) -> bool {
@@ -126,14 +126,14 @@ pub(super) fn waits_in_vain(net: &Net, fault: impl FnOnce(&PushedWaiter)) -> Str
     take();
     let waiter = PushedWaiter::start(&net.url());
     set_free();
-    until("the message comes", || waiter.has_it());
+    wait::block_until("the message comes", || waiter.has_it());
     net.server.command(&["DEL", "lock"]);
     take();
     let waiter = PushedWaiter::start(&net.url());
     fault(&waiter);
     set_free();
-    let freed_at = time(&net.server);
-    until("a second passes", || time(&net.server) > freed_at + 1_000_000);
+    let freed_at = net.server.micros();
+    wait::block_until("a second passes", || net.server.micros() > freed_at + 1_000_000);
     assert!(!waiter.has_it(), "it has the lock");
     assert!(!net.server.query::<bool>(&["EXISTS", "lock"]));
     "it waits for a lock that is free, for ever".into()

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_testkit::{
-    Event, FaultProxy, History, Patience, RedisServer,
+    Event, FaultProxy, History, RedisServer,
     proxy::{Rule, RuleId},
 };
 
@@ -52,12 +52,12 @@ impl Net {
 
     /// Waits until a rule has struck so often.
     pub(super) fn until_struck(&self, id: RuleId, times: u64) {
-        until("the fault strikes", || self.proxy.struck(id) >= times);
+        wait::block_until("the fault strikes", || self.proxy.struck(id) >= times);
     }
 
     /// Nobody holds a lock and nobody waits, soon; and no key lives for ever.
     pub(super) fn is_clean_soon(&self) {
-        until("nobody holds, nobody waits", || lease::in_use(&self.server).is_empty());
+        wait::block_until("nobody holds, nobody waits", || lease::in_use(&self.server).is_empty());
         assert_eq!(self.server.keys_without_ttl(), [""; 0]);
     }
 
@@ -91,24 +91,6 @@ pub(super) fn strictly_right(finished: &Finished) -> String {
     let summary = history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
     finished.right();
     format!("{} increments, none lost; {} losses reported", summary.increments, summary.lost)
-}
-
-/// Blocks this thread until something holds.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let seen = Patience::of(wait::CEILING).until(|| holds().then_some(()));
-    assert!(seen.is_some(), "not within {:?}: {what}", wait::CEILING);
-}
-
-/// Runs on one thread, as a small service would.
-pub(super) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a tokio runtime").block_on(future)
-}
-
-/// The server's time in microseconds.
-pub(super) fn time(server: &RedisServer) -> u64 {
-    let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
-    seconds * 1_000_000 + micros
 }
 
 /// Whole milliseconds, as the server takes them.

@@ -10,7 +10,7 @@ use leasehold_testkit::{
 
 use super::{
     naive,
-    net::{Net, millis, on_one_thread, time, until},
+    net::{Net, millis},
 };
 use crate::support::{idle, matrix::Row, patient, wait};
 
@@ -39,7 +39,7 @@ fn protected() -> String {
     assert!(all.lost > 1, "{all:?}");
     let right = wait_for(SHORT, |net| {
         net.server.command(&["ACL", "SETUSER", "app", "resetchannels"]);
-        until("its subscription is gone", || net.subscribers() == 0);
+        wait::block_until("its subscription is gone", || net.subscribers() == 0);
         None
     });
     for served in [&all, &right] {
@@ -69,15 +69,15 @@ fn wait_for(keep_idle: Duration, fault: fn(&Net) -> Option<RuleId>) -> Served {
     let net = Net::start();
     let user = ["ACL", "SETUSER", "app", "on", ">s3cret", "~*", "&*", "+@all"];
     net.server.command(&user);
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let url = net.proxy.url_with("app", "s3cret", 0);
         let keeps = idle::builder(TTL, keep_idle).connect(&url).await.expect("the server answers");
         let others = patient::builder().ttl(TTL).claim_window(Duration::from_secs(1));
         let others = others.connect(&net.server.url()).await.expect("the server answers");
-        let began_at = time(&net.server);
+        let began_at = net.server.micros();
         let before = idle::make_idle(&keeps, "a").await;
         let rule = fault(&net);
-        let asked_at = time(&net.server);
+        let asked_at = net.server.micros();
         let acquiring = others.lock("a").expect("a name").acquire().wait(wait::CEILING);
         let guard = acquiring.await.expect("a lease");
         assert!(guard.fence() > before.fence);
@@ -102,15 +102,15 @@ fn control() -> String {
         net.server.query::<u64>(&["PUBLISH", RECALL, "wanted"]);
         naive::set_nx(&net.server.url(), LOCK, "other", &millis(TTL))
     };
-    until("it is recalled", wants);
-    until("its thread ends", || cached.is_finished());
+    wait::block_until("it is recalled", wants);
+    wait::block_until("its thread ends", || cached.is_finished());
     net.server.command(&["DEL", LOCK]);
     let _cached = cache(&net.url(), TTL);
     let rule = net.proxy.inject(Rule::new(Action::Drop).pushes().always());
-    let since = time(&net.server);
-    until("more than a ttl passes", || {
+    let since = net.server.micros();
+    wait::block_until("more than a ttl passes", || {
         assert!(!wants(), "the control gave it up");
-        Duration::from_micros(time(&net.server) - since) > TTL * 3 / 2
+        Duration::from_micros(net.server.micros() - since) > TTL * 3 / 2
     });
     assert!(net.proxy.struck(rule) > 0);
     "still taken and renewed after 3s, ttl 2s; it ends with its process".into()

@@ -9,7 +9,7 @@ use std::{
 
 use leasehold_testkit::ChildProcess;
 
-use super::net::{Net, on_one_thread, time, until};
+use super::net::Net;
 use crate::support::{child, matrix::Row, patient, wait};
 
 const ROW: Row = Row {
@@ -36,7 +36,7 @@ fn reconnect_storm() {
 
 fn protected() -> String {
     let net = Net::start();
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let locks = patient::builder().connect(&net.server.url()).await.expect("a server");
         let lock = locks.lock("a").expect("a name");
         // Longer than the test: what expires does not help the waiters.
@@ -70,17 +70,17 @@ fn served(crowd: &mut ChildProcess) -> usize {
 /// Breaks all connections and takes none for a while; how often was dialled in all.
 fn outage(net: &Net) -> u64 {
     let runtimes = CROWDS.len() as u64;
-    let (before, began_at) = (net.proxy.counts(), time(&net.server));
+    let (before, began_at) = (net.proxy.counts(), net.server.micros());
     net.proxy.refuse();
     let broken = net.proxy.reset_all() as u64;
     assert!(broken >= 2 * runtimes, "{broken} connections");
-    until("the outage is over", || {
-        let long = time(&net.server) > began_at + micros(OUTAGE);
+    wait::block_until("the outage is over", || {
+        let long = net.server.micros() > began_at + micros(OUTAGE);
         long && net.proxy.counts().refused >= 2 * runtimes
     });
     net.proxy.accept();
-    until("all hear the server again", || net.subscribers() >= CROWDS.len());
-    let (after, took) = (net.proxy.counts(), time(&net.server) - began_at);
+    wait::block_until("all hear the server again", || net.subscribers() >= CROWDS.len());
+    let (after, took) = (net.proxy.counts(), net.server.micros() - began_at);
     let refused = after.refused - before.refused;
     let accepted = after.accepted - before.accepted;
     let at_most = runtimes * CONNECTIONS * (took / micros(PAUSE) + 10);
@@ -97,7 +97,7 @@ fn control() -> String {
         drop(TcpStream::connect(("127.0.0.1", net.proxy.port())));
     }
     let dials = || net.proxy.counts().refused;
-    until("all have dialled", || dials() >= 1_000);
+    wait::block_until("all have dialled", || dials() >= 1_000);
     let dials = dials();
     format!("{dials} attempts, one for each")
 }

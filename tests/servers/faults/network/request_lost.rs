@@ -8,9 +8,9 @@ use leasehold_testkit::{
 use super::{
     beside::Beside,
     naive,
-    net::{ALONE, Net, millis, strictly_right, time, until},
+    net::{ALONE, Net, millis, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "request-lost",
@@ -47,13 +47,13 @@ fn control() -> String {
     const TTL: Duration = Duration::from_millis(1_200);
     let net = Net::start();
     let (url, ttl) = (net.url(), millis(TTL));
-    let taken_at = time(&net.server);
+    let taken_at = net.server.micros();
     assert!(naive::set_nx(&url, "lock", "one", &ttl));
     let rule = net.proxy.inject(Rule::new(Action::Drop).containing("DEL"));
     let sent = naive::ask::<u64>(&url, &["DEL", "lock"]);
     assert!(sent.is_err() && net.proxy.struck(rule) == 1, "{sent:?}");
-    until("the next gets the lock", || naive::set_nx(&url, "lock", "two", &ttl));
-    let waited = Duration::from_micros(time(&net.server) - taken_at);
+    wait::block_until("the next gets the lock", || naive::set_nx(&url, "lock", "two", &ttl));
+    let waited = Duration::from_micros(net.server.micros() - taken_at);
     // The server keeps times to live in whole milliseconds.
     assert!(waited + Duration::from_millis(2) >= TTL, "{waited:?}");
     format!("released, and taken for its whole ttl of {TTL:?}")

@@ -2,9 +2,9 @@ use leasehold_testkit::proxy::Links;
 
 use super::{
     naive,
-    net::{ALONE, Net, strictly_right, until},
+    net::{ALONE, Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "subscriber-killed",
@@ -28,7 +28,7 @@ fn protected() -> String {
         resets += net.proxy.reset_links(Links::Subscribed);
         crew.work(3);
     }
-    until("all have subscribed again", || net.subscribers() == ALONE.processes);
+    wait::block_until("all have subscribed again", || net.subscribers() == ALONE.processes);
     let finished = crew.finish();
     net.is_clean_soon();
     format!("{} subscriptions killed; {}", kills + resets, strictly_right(&finished))

@@ -2,9 +2,9 @@ use leasehold_testkit::proxy::{Direction, Links};
 
 use super::{
     naive,
-    net::{ALONE, Net, strictly_right, until},
+    net::{ALONE, Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "subscriber-lagging",
@@ -22,15 +22,15 @@ fn protected() -> String {
     let net = net();
     let crew = net.crew(&ALONE);
     crew.work(3);
-    until("all have subscribed", || net.subscribers() == ALONE.processes);
+    wait::block_until("all have subscribed", || net.subscribers() == ALONE.processes);
     let lagging = net.proxy.black_hole_links(Links::Subscribed, Direction::ToClient);
     assert!(lagging >= ALONE.processes, "{lagging}");
     flood_until_killed(&net, "leasehold:*");
     crew.work(6);
     net.proxy.heal();
-    until("all have subscribed again", || net.subscribers() == ALONE.processes);
+    wait::block_until("all have subscribed again", || net.subscribers() == ALONE.processes);
     let before = net.proxy.counts().pushes;
-    until("messages come again", || {
+    wait::block_until("messages come again", || {
         crew.work(3);
         net.proxy.counts().pushes >= before + 3
     });
@@ -65,7 +65,7 @@ fn flood_until_killed(net: &Net, channels: &str) {
     assert!(!channels.is_empty());
     for channel in &channels {
         let killed = || net.server.query::<u64>(&["PUBLISH", channel, &junk]) == 0;
-        until("the subscriber is killed", killed);
+        wait::block_until("the subscriber is killed", killed);
     }
     let kills = net.server.log().matches("overcoming of output buffer limits").count();
     assert!(kills >= channels.len(), "{kills} kills");

@@ -6,7 +6,6 @@ use leasehold_testkit::{
     proxy::{Action, Rule, RuleId},
 };
 
-use super::net::on_one_thread;
 use crate::support::{matrix::Row, patient, wait};
 
 const ROW: Row = Row {
@@ -27,7 +26,7 @@ fn tls_broken() {
 fn protected() -> String {
     let server = RedisServer::builder().tls().start();
     let proxy = FaultProxy::before_tls(&server);
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let spies: Vec<_> = PLAIN.iter().map(|word| spy(&proxy, word)).collect();
         let mut errors = 0;
         for broken in [Action::Cut, Action::Reset] {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::error::AcquireError;
 use leasehold_testkit::RedisServer;
 
-use super::net::{Net, on_one_thread};
+use super::net::Net;
 use crate::support::{matrix::Row, naive::NaiveLock, patient, raw, wait};
 
 const ROW: Row = Row {
@@ -27,18 +27,13 @@ fn ttl_below_round_trip() {
 
 /// How many scripts the server has run.
 fn scripts(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let calls = stats.lines().filter_map(|line| {
-        let calls = line.strip_prefix("cmdstat_eval")?.split_once("calls=")?.1;
-        calls.split(',').next()?.parse::<u64>().ok()
-    });
-    calls.sum()
+    server.calls("eval") + server.calls("evalsha")
 }
 
 fn protected() -> String {
     let net = Net::start();
     net.proxy.delay_all(DELAY);
-    on_one_thread(async {
+    wait::on_one_thread(async {
         let locks = patient::builder().connect(&net.url()).await.expect("the server answers");
         let before = scripts(&net.server);
         let lock = locks.lock("a").expect("a name");
@@ -65,7 +60,7 @@ fn protected() -> String {
 fn control() -> String {
     let net = Net::start();
     net.proxy.delay_all(DELAY);
-    on_one_thread(async {
+    wait::on_one_thread(async {
         const TTL: Duration = Duration::from_millis(50);
         let mut lock = NaiveLock::new(raw::connect(&net.url()).await, "a", TTL);
         for _ in 0..10 {

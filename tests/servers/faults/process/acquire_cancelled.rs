@@ -43,7 +43,7 @@ fn protected() -> String {
     }
     assert!(acquired > 0 && cancelled > 0, "{acquired} acquired, {cancelled} cancelled");
     // The children still live: nobody's end has released anything, and no ttl has run out.
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let locks = scene::runtime_at(&server.url(), TTL).await;
         let guard = scene::take(&locks, "a").await;
         guard.release().await.expect("a lease that was held to the end");
@@ -79,7 +79,7 @@ pub(super) async fn cancel() {
 
 fn control() -> String {
     let server = RedisServer::start();
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let mut lock = NaiveLock::new(raw::connect(&server.url()).await, "a", TTL);
         // The server learns the script.
         let held = lock.try_acquire().await.expect("an answer").expect("a free lock");

@@ -34,7 +34,7 @@ fn double_release() {
 }
 
 fn protected() -> String {
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let server = RedisServer::start();
         let locks = scene::runtime_at(&server.url(), LONG).await;
         let mut paused = scene::holder(scene::HOLDER, &server, TTL, "");
@@ -48,6 +48,7 @@ fn protected() -> String {
         scene::go(&server, scene::HOLDER);
         paused.cont();
         assert_eq!(paused.wait_for_line("looked ", wait::CEILING), "lost");
+        assert!(paused.wait_for_line("told ", wait::CEILING).starts_with("Lost"));
         for what in ["reentered ", "released "] {
             let answer = paused.wait_for_line(what, wait::CEILING);
             assert!(answer.contains("Err(Lost") && answer.contains("\"a\""), "{what}{answer}");
@@ -107,7 +108,7 @@ fn control() -> String {
         taken.is_some()
     };
     assert!(take("first"));
-    scene::until("the first lease runs out", || take("second"));
+    wait::block_until("the first lease runs out", || take("second"));
     // The first holder goes on, and gives back what it believes to have.
     assert!(server.query::<bool>(&["DEL", LOCK]));
     assert!(take("third"), "the control kept the second lease");

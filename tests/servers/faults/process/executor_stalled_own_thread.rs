@@ -48,7 +48,7 @@ fn stall_a_holder(mode: &str) -> Seen {
     let mut waiter = scene::waiter(&server, TTL, 0);
     holder.wait_for_line("stalls", wait::CEILING);
     let held_after = holder.wait_for_line("woke ", wait::CEILING) == "true";
-    let woke_at = scene::time(&server);
+    let woke_at = server.micros();
     // Only now: until then, the one that holds the lock keeps it.
     for role in [ROLE, scene::WAITER] {
         scene::go(&server, role);

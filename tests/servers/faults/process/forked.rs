@@ -71,7 +71,7 @@ fn protected() -> String {
     // The fork has dropped its copies of all by now.
     holding.child.wait_for_line("fork done", wait::CEILING);
     let ttls = 3;
-    scene::until_passed(&server, scene::time(&server), TTL * ttls);
+    scene::until_passed(&server, server.micros(), TTL * ttls);
     assert!(lease::in_use(&server).iter().any(|key| key == scene::LEASE), "{held} has ended");
     server.command(&["SET", GO, "1", "PX", "60000"]);
     holding.child.wait_for_line("released Ok(Ended)", wait::CEILING);
@@ -127,7 +127,7 @@ fn refused(error: &AcquireError) -> String {
 
 /// The child: holds a lock with a thread of its own, forks, and goes on.
 pub(super) fn fork_holding() {
-    let (locks, guard) = scene::on_one_thread(async {
+    let (locks, guard) = wait::on_one_thread(async {
         let locks = builder().own_thread().connect(child::arg("url").as_str()).await;
         let locks = locks.expect("the server answers");
         let guard = scene::take(&locks, "a").await;
@@ -138,7 +138,7 @@ pub(super) fn fork_holding() {
     let mut lost = Some(lost);
     fork::run(|| look_and_drop(copies.take(), lost.take()));
     let (_locks, guard) = copies.expect("only the fork has taken its copy");
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         scene::until_go(&mut raw::connect(&child::arg("url")).await).await;
         println!("released {:?}", guard.release().await);
     });
@@ -150,11 +150,11 @@ fn look_and_drop(copies: Option<(LockRuntime, Guard)>, lost: Option<Lost>) {
     let lock = locks.lock("b").expect("a name");
     println!("state {:?}", guard.lease().state());
     if guard.is_held() {
-        let acquired = scene::on_one_thread(async { timeout(HANGS, lock.acquire()).await.is_ok() });
+        let acquired = wait::on_one_thread(async { timeout(HANGS, lock.acquire()).await.is_ok() });
         println!("{}", if acquired { "acquired" } else { "hangs" });
         std::process::abort();
     }
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         println!("lost {:?}", lost.await);
         println!("reentered {:?}", guard.reenter().await.map(|again| again.fence()));
         println!("{}", refused(&lock.acquire().await.expect_err("another process")));

@@ -30,24 +30,16 @@ fn protected() -> String {
     let mut holder = scene::holder(scene::HOLDER, &server, TTL, "");
     let mut waiter = scene::waiter(&server, TTL, 0);
     holder.kill();
-    let (ends_at, published) = (scene::ends_at(&server), published(&server));
-    assert!(ends_at <= scene::time(&server) + scene::micros(TTL));
+    let (ends_at, published) = (scene::ends_at(&server), server.calls("publish"));
+    assert!(ends_at <= server.micros() + scene::micros(TTL));
     waiter.wait_for_line("granted at ", wait::CEILING);
     let late = scene::late(&server, ends_at);
-    assert_eq!(self::published(&server), published, "somebody was told of it");
+    assert_eq!(server.calls("publish"), published, "somebody was told of it");
     scene::go(&server, scene::WAITER);
     assert_eq!(waiter.wait_for_line("released ", wait::CEILING), "Ok(Ended)");
     scene::assert_clean(&server);
     holder.read_to_end(wait::CEILING);
     format!("granted {late} ms after the lease ran out; 0 messages")
-}
-
-/// How many messages were published.
-fn published(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_publish:calls="));
-    let calls = calls.and_then(|line| line.split(',').next());
-    calls.map_or(0, |calls| calls.parse().expect("a number"))
 }
 
 fn control() -> String {
@@ -65,7 +57,7 @@ fn control() -> String {
 
     let holder = scene::holder(ROLE, &server, TTL, "");
     holder.kill();
-    scene::until("the lease ends", || !server.query::<bool>(&["EXISTS", LOCK]));
+    wait::block_until("the lease ends", || !server.query::<bool>(&["EXISTS", LOCK]));
     assert!(!is_told(&mut ear, IN_VAIN), "the control was told");
     assert!(!server.query::<bool>(&["EXISTS", LOCK]), "the control's waiter took it");
     format!("the lock is free, and its waiter asleep {IN_VAIN:?} later")

@@ -23,7 +23,7 @@ fn protected() -> String {
     let server = RedisServer::start();
     let mut dead = scene::idler(scene::IDLER, &server, TTL, "");
     dead.kill();
-    let (ends_at, killed_at) = (scene::ends_at(&server), scene::time(&server));
+    let (ends_at, killed_at) = (scene::ends_at(&server), server.micros());
     assert!(ends_at <= killed_at + scene::micros(TTL));
     let last = LockText::of(&server, scene::LEASE).last();
     let mut waiter = scene::spawn(scene::WAITER, &server, wait::CEILING, "");
@@ -42,7 +42,7 @@ fn control() -> String {
     let server = RedisServer::start();
     let holder = scene::holder(process_aborts::NAIVE_ROLE, &server, TTL, "");
     holder.kill();
-    let killed_at = scene::time(&server);
+    let killed_at = server.micros();
     scene::until_passed(&server, killed_at, TTL);
     assert_eq!(server.query::<i64>(&["PTTL", process_aborts::LOCK]), -1, "the control let go");
     "taken for ever".into()

@@ -69,7 +69,7 @@ impl Scene {
 }
 
 fn protected() -> String {
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let scene = Scene::start("").await;
         let gate = storage::gate_at(&scene.server.url());
         gate.set(VALUE, "new", scene.newer.stamp()).await.expect("the newest holder writes");
@@ -86,7 +86,7 @@ fn protected() -> String {
         let summary = history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));
         assert_eq!((summary.leases, summary.released), (2, 2), "{summary:?}");
         assert_eq!(server.query::<String>(&["GET", VALUE]), "next");
-        scene::until("all is free", || crate::support::lease::in_use(&server).is_empty());
+        wait::block_until("all is free", || crate::support::lease::in_use(&server).is_empty());
         format!(
             "others had it {late} ms after its ttl; its next fence is newer; 1 stale write refused"
         )
@@ -94,7 +94,7 @@ fn protected() -> String {
 }
 
 fn control() -> String {
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let mut scene = Scene::start(CREDULOUS).await;
         scene.server.command(&["SET", VALUE, "new"]);
         scene.wake();

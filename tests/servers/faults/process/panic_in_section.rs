@@ -26,7 +26,7 @@ fn protected() -> String {
     let server = RedisServer::start();
     let mut holder = scene::holder(ROLE, &server, LONG, "drop");
     let mut waiter = scene::waiter(&server, LONG, 0);
-    let (ends_at, asked_at) = (scene::ends_at(&server), scene::time(&server));
+    let (ends_at, asked_at) = (scene::ends_at(&server), server.micros());
     for role in [ROLE, scene::WAITER] {
         scene::go(&server, role);
     }

@@ -40,7 +40,7 @@ fn control() -> String {
     let server = RedisServer::start();
     let holder = scene::holder(NAIVE_ROLE, &server, TTL, "");
     abort(&server, NAIVE_ROLE, &holder);
-    scene::until_passed(&server, scene::time(&server), TTL);
+    scene::until_passed(&server, server.micros(), TTL);
     assert_eq!(server.query::<i64>(&["PTTL", LOCK]), -1, "the control let go");
     "taken for ever".into()
 }

@@ -51,7 +51,7 @@ fn protected() -> String {
     assert!(!guard.is_held() && guard.remaining().is_zero());
     let ends_at = scene::ends_at(&server);
 
-    let late = scene::on_one_thread(async {
+    let late = wait::on_one_thread(async {
         let end = wait::soon("the loss", guard.lost()).await;
         assert_eq!(end, LeaseEnd::Lost(LossReason::WatchdogStopped));
         let gate = storage::gate_at(&storage.url());
@@ -80,7 +80,7 @@ fn control() -> String {
         held
     });
     drop(renewing);
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let mut lock = NaiveLock::new(raw::connect(&server.url()).await, "a", TTL);
         let mut next = None;
         while next.is_none() {

@@ -37,7 +37,7 @@ fn protected() -> String {
         assert!(status.success(), "{status}");
         seen.push(flavor);
     }
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let locks = scene::runtime_at(&server.url(), TTL).await;
         for name in NAMES {
             scene::take(&locks, name).await.release().await.expect("held to the end");
@@ -69,7 +69,7 @@ pub(super) fn drop_runtimes() {
     assert!(guards.iter().all(|guard| !guard.is_held() && guard.remaining().is_zero()));
     // Outside of any runtime.
     drop(guards.remove(0));
-    scene::on_one_thread(async {
+    wait::on_one_thread(async {
         let released = guards.remove(0).release().await;
         assert!(matches!(released, Err(ReleaseError::Lost(_))), "{released:?}");
         // Inside of another one.

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime, LockRuntimeBuilder};
-use leasehold_testkit::{ChildProcess, LockText, Patience, RedisServer};
+use leasehold_testkit::{ChildProcess, LockText, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::roles;
@@ -22,12 +22,6 @@ pub(super) const QUEUE: &str = "leasehold:{a}:queue";
 const GRAIN: u64 = 2_000;
 /// Far more than any server or process takes, in microseconds.
 const LATE: u64 = 20_000_000;
-
-/// Runs on one thread, as a small service would.
-pub(super) fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a tokio runtime").block_on(future)
-}
 
 /// A builder with a ttl, and claims as long as that or a second.
 pub(super) fn builder(ttl: Duration) -> LockRuntimeBuilder {
@@ -68,7 +62,7 @@ pub(super) fn idler(role: &str, server: &RedisServer, ttl: Duration, mode: &str)
 /// Starts a child that waits for the lock; it stands in the queue behind so many others.
 pub(super) fn waiter(server: &RedisServer, ttl: Duration, behind: u64) -> ChildProcess {
     let child = spawn(WAITER, server, ttl, "");
-    until("it waits", || server.query::<u64>(&["ZCARD", QUEUE]) == behind + 1);
+    wait::block_until("it waits", || server.query::<u64>(&["ZCARD", QUEUE]) == behind + 1);
     child
 }
 
@@ -82,22 +76,10 @@ pub(super) fn go(server: &RedisServer, role: &str) {
     server.command(&["SET", &key(role), "1", "PX", "60000"]);
 }
 
-/// Blocks this thread until something holds.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let seen = Patience::of(wait::CEILING).until(|| holds().then_some(()));
-    assert!(seen.is_some(), "not within {:?}: {what}", wait::CEILING);
-}
-
-/// The server's time in microseconds.
-pub(super) fn time(server: &RedisServer) -> u64 {
-    let [seconds, micros]: [u64; 2] = server.query(&["TIME"]);
-    seconds * 1_000_000 + micros
-}
-
 /// Blocks this thread until so much of the server's time has passed since.
 pub(super) fn until_passed(server: &RedisServer, since: u64, length: Duration) {
     let at = since + micros(length);
-    until("time passes", || time(server) > at);
+    wait::block_until("time passes", || server.micros() > at);
 }
 
 pub(super) fn micros(duration: Duration) -> u64 {
@@ -165,6 +147,9 @@ pub(super) async fn hold_and_release() {
     until_go(&mut holding.raw).await;
     let first_look = if holding.guard.is_held() { "held" } else { "lost" };
     println!("looked {first_look}");
+    if !holding.guard.is_held() {
+        println!("told {:?}", holding.guard.lost().await);
+    }
     let inner = holding.guard.reenter().await.map(|inner| inner.fence());
     println!("reentered {inner:?}");
     println!("released {:?}", holding.guard.release().await);

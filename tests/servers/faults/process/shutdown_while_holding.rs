@@ -40,7 +40,7 @@ fn control() -> String {
     child.read_to_end(wait::CEILING);
     let taken = taken(&server);
     assert_eq!(taken, 4, "the control released something");
-    let left = (scene::ends_at(&server) - scene::time(&server)) / 1_000_000;
+    let left = (scene::ends_at(&server) - server.micros()) / 1_000_000;
     format!("{taken} locks stay taken for another {left} s")
 }
 

@@ -36,7 +36,7 @@ fn protected() -> String {
     let mut next = scene::waiter(&server, TTL, 1);
     let head = server.query::<Vec<String>>(&["ZRANGE", scene::QUEUE, "0", "0"]).remove(0);
     dead.kill();
-    let killed_at = scene::time(&server);
+    let killed_at = server.micros();
     for role in [scene::HOLDER, scene::WAITER] {
         scene::go(&server, role);
     }
@@ -48,7 +48,9 @@ fn protected() -> String {
     // It was the dead one's turn, or its place was kept until it was known to be dead.
     assert!(CLAIM_WINDOW / 4 < waited && waited < TTL / 2, "{waited:?}");
     assert!(!server.query::<Vec<String>>(&["ZRANGE", scene::QUEUE, "0", "-1"]).contains(&head));
-    scene::until("the holder's process ends", || holder.wait_for_exit(Duration::ZERO).is_some());
+    wait::block_until("the holder's process ends", || {
+        holder.wait_for_exit(Duration::ZERO).is_some()
+    });
     scene::assert_clean(&server);
     format!("the next one is served {} ms after the kill; ttl {TTL:?}", delay / 1_000)
 }
@@ -62,7 +64,7 @@ fn control() -> String {
         child
     });
     waiters[0].kill();
-    let released_at = scene::time(&server);
+    let released_at = server.micros();
     server.command(&["EVAL", PASS_ON, "2", LINE, LOCK]);
     scene::until_passed(&server, released_at, CLAIM_WINDOW);
     assert_eq!(server.query::<String>(&["GET", LOCK]), "dead", "the control passed it on");

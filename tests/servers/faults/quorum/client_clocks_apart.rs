@@ -9,7 +9,7 @@ use super::{
     scene::{self, NAME},
 };
 use crate::{
-    faults::server::scene::{connect, until},
+    faults::server::scene::connect,
     support::{child, matrix::Row, raw, wait},
 };
 
@@ -67,7 +67,7 @@ fn shares(role: &str, url: &str, shifts: [i64; 3]) -> Vec<u64> {
             |index: usize| storage.query::<Option<u64>>(&["HGET", TURNS, &index.to_string()]);
         (0..shifts.len()).map(|index| turns(index).unwrap_or(0)).collect()
     };
-    until("they work", || turns().iter().sum::<u64>() >= SECTIONS);
+    wait::block_until("they work", || turns().iter().sum::<u64>() >= SECTIONS);
     let turns = turns();
     storage.command(&["SET", ENDS, "1"]);
     for (child, _) in &mut children {

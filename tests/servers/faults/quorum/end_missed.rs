@@ -8,8 +8,8 @@ use super::{
     scene::{self, LONG, NAME, holding},
 };
 use crate::{
-    faults::server::scene::{connect, naive, run, take, until},
-    support::matrix::Row,
+    faults::server::scene::{connect, naive, run, take},
+    support::{matrix::Row, wait},
 };
 
 const ROW: Row = Row {
@@ -36,7 +36,7 @@ fn protected() -> String {
         network.proxy(missed).inject(lost);
         guard.release().await.expect("a majority is free of it");
         assert_eq!(network.proxy(missed).counts().struck, 1, "it has heard");
-        until("the server has heard", || !scene::is_held(group.server(missed)));
+        wait::block_until("the server has heard", || !scene::is_held(group.server(missed)));
         group.kill((missed + 1) % 3);
         take(&other, NAME).await.release().await.expect("held to the end");
         "the lock was had with the server that had missed it, long before the ttl".into()

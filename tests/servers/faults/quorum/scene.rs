@@ -5,10 +5,7 @@ use std::time::Duration;
 use leasehold::{AcquisitionId, Guard, LockRuntime};
 use leasehold_testkit::{QuorumGroup, RedisServer};
 
-use crate::{
-    faults::server::scene,
-    support::{crew::Finished, wait},
-};
+use crate::support::{crew::Finished, wait};
 
 /// The name that is locked.
 pub(super) const NAME: &str = "value";
@@ -49,7 +46,7 @@ pub(super) async fn try_for(locks: &LockRuntime) -> Option<Guard> {
 /// Whether no server keeps anything that has no end, but for its boot mark.
 pub(crate) fn leaves_nothing(group: &QuorumGroup) {
     for server in group.servers() {
-        scene::until("the lock is free", || !is_held(server));
+        wait::block_until("the lock is free", || !is_held(server));
         let immortal = server.keys_without_ttl();
         let immortal: Vec<_> =
             immortal.iter().filter(|key| !QuorumGroup::is_boot_mark(key)).collect();

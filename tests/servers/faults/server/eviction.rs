@@ -34,7 +34,7 @@ fn protected() -> String {
     let summary = finished.history.check().expect("it was right");
     assert!(summary.refused > 0 && summary.lost > 0, "{summary:?}");
     scene::leaves_nothing(&server);
-    let evicted = scene::told(&server, "stats", "evicted_keys");
+    let evicted = server.told("stats", "evicted_keys");
     assert!(evicted > 0);
     seen
 }

@@ -7,6 +7,7 @@ use super::{mid_turn, scene};
 use crate::support::{
     crew::{Crew, Finished, Plan},
     matrix::Row,
+    wait,
 };
 
 const ROW: Row = Row {
@@ -41,11 +42,11 @@ fn force_turns(plan: &Plan, server: &RedisServer, more: usize) -> Finished {
     let tokio = scene::threads();
     let operator = tokio.block_on(scene::connect(&server.url(), Duration::from_secs(1)));
     let ends = || tokio.block_on(end_turn(&operator));
-    let force = || scene::until("a turn is ended", ends);
+    let force = || wait::block_until("a turn is ended", ends);
     let left = mid_turn::strike(&mut crew, plan, server, &force);
     assert!(left > 0, "no turn had more than one token");
     let mut ended = 0;
-    scene::until("turns are ended", || {
+    wait::block_until("turns are ended", || {
         thread::sleep(Duration::from_millis(2));
         ended += usize::from(more > 0 && ends());
         ended >= more

@@ -4,7 +4,7 @@ use leasehold::Released;
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::matrix::Row;
+use crate::support::{matrix::Row, wait};
 
 const ROW: Row = Row {
     id: "misconf",
@@ -52,7 +52,7 @@ fn protected() -> String {
 /// Saves a snapshot in the background, which ends so.
 fn save(server: &RedisServer, status: &str) {
     server.command(&["BGSAVE"]);
-    scene::until(status, || {
+    wait::block_until(status, || {
         let told: String = server.query(&["INFO", "persistence"]);
         told.contains(status) && told.contains("rdb_bgsave_in_progress:0")
     });

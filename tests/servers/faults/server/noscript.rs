@@ -6,6 +6,7 @@ use super::scene;
 use crate::support::{
     crew::{Crew, Plan},
     matrix::Row,
+    wait,
 };
 
 const ROW: Row = Row {
@@ -35,11 +36,11 @@ fn protected() -> String {
     }
     // One that holds while it is renewed.
     crew.halt(0);
-    let unknown = || scene::told(&server, "errorstats", "errorstat_NOSCRIPT");
+    let unknown = || server.told("errorstats", "errorstat_NOSCRIPT");
     let before = unknown();
     assert!(before > 0);
     server.command(&["SCRIPT", "FLUSH"]);
-    scene::until("an unknown script is called", || unknown() > before);
+    wait::block_until("an unknown script is called", || unknown() > before);
     crew.resume(0);
     crew.work(20);
     let finished = crew.finish();

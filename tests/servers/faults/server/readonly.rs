@@ -4,7 +4,7 @@ use leasehold::Released;
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{lease, matrix::Row, naive::NaiveLock, pair::Pair, raw};
+use crate::support::{lease, matrix::Row, naive::NaiveLock, pair::Pair, raw, wait};
 
 const ROW: Row = Row {
     id: "readonly",
@@ -33,7 +33,7 @@ fn protected() -> String {
         // Its connection is there when the master is demoted.
         scene::take(&locks, "other").await.release().await.expect("held to the end");
         let held = scene::take(&locks, "held").await;
-        scene::until("the lease is replicated", || lease::is_held(&pair.replica, LEASE));
+        wait::block_until("the lease is replicated", || lease::is_held(&pair.replica, LEASE));
         pair.swap();
         let (dialed, written) = (dialed(&pair.master), dbsize(&pair.master));
         refusal::of(&locks, "other", "READONLY", "write the master's address").await;
@@ -81,7 +81,7 @@ fn control() -> String {
 
 /// How many connections a server has been asked for.
 fn dialed(server: &RedisServer) -> u64 {
-    scene::told(server, "stats", "total_connections_received")
+    server.told("stats", "total_connections_received")
 }
 
 fn dbsize(server: &RedisServer) -> u64 {

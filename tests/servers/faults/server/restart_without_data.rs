@@ -32,7 +32,7 @@ fn protected() -> String {
         crew.resume(index);
     }
     crew.work(20);
-    assert!(scene::told(&server, "errorstats", "errorstat_NOSCRIPT") > 0);
+    assert!(server.told("errorstats", "errorstat_NOSCRIPT") > 0);
     let finished = crew.finish();
     let seen = finished.right();
     let summary = finished.history.check().expect("it was right");

@@ -6,7 +6,7 @@ use leasehold::{
     Guard, LockRuntime,
     time::{Clock, SystemClock},
 };
-use leasehold_testkit::{Patience, RedisServer, history::Worker};
+use leasehold_testkit::{RedisServer, history::Worker};
 
 use crate::support::{crew::Plan, lease, naive::NaiveLock, patient, raw, wait};
 
@@ -72,31 +72,17 @@ pub(super) fn apart(
     })
 }
 
-/// Waits until something is so.
-pub(in crate::faults) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let seen = Patience::of(wait::CEILING).until(|| holds().then_some(()));
-    assert!(seen.is_some(), "not within {:?}: {what}", wait::CEILING);
-}
-
 /// Waits until the server refuses whatever it is asked.
 pub(super) fn until_refused(server: &RedisServer, code: &str) {
-    until(code, || {
+    wait::block_until(code, || {
         let asked = server.try_query::<String>(&["PING"]);
         asked.is_err_and(|error| error.code() == Some(code))
     });
 }
 
-/// A number out of a section of what the server tells of itself.
-pub(in crate::faults) fn told(server: &RedisServer, section: &str, field: &str) -> u64 {
-    let info: String = server.query(&["INFO", section]);
-    let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let digits = value.unwrap_or("0").trim_start_matches("count=").trim();
-    digits.parse().expect("a number")
-}
-
 /// When all is over, nobody holds the lock of a crew, and no key of it lives for ever.
 pub(in crate::faults) fn leaves_nothing(server: &RedisServer) {
-    until("the lock is free", || !lease::is_held(server, LEASE));
+    wait::block_until("the lock is free", || !lease::is_held(server, LEASE));
     let immortal = server.keys_without_ttl();
     assert!(!immortal.iter().any(|key| key.starts_with("0/leasehold")), "{immortal:?}");
 }

@@ -29,7 +29,7 @@ fn server_shutdown() {
 fn shut_down(server: &RedisServer) {
     // Answered by the end of the connection.
     let _ = server.try_query::<String>(&["SHUTDOWN", "NOSAVE"]);
-    scene::until("the server has gone", || server.try_query::<String>(&["PING"]).is_err());
+    wait::block_until("the server has gone", || server.try_query::<String>(&["PING"]).is_err());
 }
 
 fn protected() -> String {
@@ -73,7 +73,7 @@ fn protected() -> String {
             assert!(fence > held.fence());
         }
         assert_eq!(server.keys_without_ttl(), [""; 0]);
-        scene::until("the lock is free", || !lease::is_held(&server, "leasehold:{a}:lease"));
+        wait::block_until("the lock is free", || !lease::is_held(&server, "leasehold:{a}:lease"));
         format!("a clear error, a loss reported, {} waiters served", RUNTIMES * TASKS)
     })
 }

@@ -1,6 +1,6 @@
-use std::fmt::Display;
+//! A table of what was measured, for people and for machines.
 
-use crate::spread::{Spread, shown};
+use std::fmt::Display;
 
 /// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Table {
         let (first, others) = self.columns.split_first().unwrap_or((&("", "", 0), &[]));
         let ratio = self.ratio.map(|head| format!("{head:>11}")).unwrap_or_default();
         let heads = cells(others.iter().map(|(head, ..)| (*head).into()));
-        println!("{:<18}{:<30}{:<16}{:>30}{ratio}{heads}", "", "", "", first.0);
+        println!("{:<18}{:<30}{:<24}{:>30}{ratio}{heads}", "", "", "", first.0);
         let mut before = None;
         for (key, rounds) in &self.rows {
             let place = (&key.site, &key.load);
@@ -96,7 +96,7 @@ impl Table {
             let others = cells(self.columns.iter().enumerate().skip(1).map(cell));
             let Key { site, load, subject } = key;
             println!(
-                "{site:<18}{load:<30}{subject:<16}{value:>30}{}{others}",
+                "{site:<18}{load:<30}{subject:<24}{value:>30}{}{others}",
                 ratio.unwrap_or_default()
             );
         }
@@ -108,7 +108,7 @@ impl Table {
         for (key, rounds) in &self.rows {
             let Key { site, load, subject } = key;
             let mut line = serde_json::json!({
-                "bench": "topologies",
+                "bench": env!("CARGO_CRATE_NAME"),
                 "row": format!("{}/{site}/{load}/{subject}", self.columns[0].1),
                 "value": spread(rounds, 0).median,
             });
@@ -122,21 +122,66 @@ impl Table {
         }
     }
 
+    /// The median of a column of a row.
+    pub(crate) fn median(&self, key: &Key, column: &str) -> Option<f64> {
+        let median = Spread::of(self.values(key, column).into_iter()).median;
+        Some(median).filter(|median| median.is_finite())
+    }
+
+    /// A column of a row divided by that of another one, round by round.
+    pub(crate) fn ratio(&self, one: &Key, other: &Key, column: &str) -> Spread {
+        let pairs = self.values(one, column).into_iter().zip(self.values(other, column));
+        Spread::of(pairs.map(|(one, other)| one / other))
+    }
+
     /// The first column of the first row of the same place and load, divided by that of a row: the
     /// median of the rounds.
     fn against(&self, key: &Key) -> f64 {
         let is_beside =
             |(known, _): &&(Key, _)| (&known.site, &known.load) == (&key.site, &key.load);
         let Some((first, _)) = self.rows.iter().find(is_beside) else { return f64::NAN };
-        let name = self.first_column();
-        let pairs = self.values(first, name).into_iter().zip(self.values(key, name));
-        Spread::of(pairs.map(|(first, own)| first / own)).median
+        self.ratio(first, key, self.first_column()).median
     }
 }
 
 /// A column, of the rounds of a row.
 fn spread(rounds: &[Vec<f64>], at: usize) -> Spread {
     Spread::of(rounds.iter().map(|values| values[at]))
+}
+
+/// Median, least and most of some values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    /// Those of the values that are numbers.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        Self {
+            median: at(values.len() / 2),
+            least: at(0),
+            most: at(values.len().saturating_sub(1)),
+        }
+    }
+
+    /// All three, with so many digits after the point.
+    pub(crate) fn shown(&self, digits: usize) -> String {
+        if self.median.is_nan() {
+            return "–".into();
+        }
+        format!("{:.digits$} ({:.digits$}..{:.digits$})", self.median, self.least, self.most)
+    }
+}
+
+/// A value with so many digits after the point, unless there is none.
+fn shown(value: f64, digits: usize) -> String {
+    if value.is_nan() { "–".into() } else { format!("{value:.digits$}") }
 }
 
 fn cells(texts: impl Iterator<Item = String>) -> String {
