@@ -12,7 +12,7 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
     lease::{Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
-    outage::{LostLease, OutageWatch},
+    outage::OutageWatch,
 };
 use tokio::select;
 use tokio_util::sync::CancellationToken;
@@ -286,8 +286,7 @@ impl HeldLease {
         self.metrics.holds.ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
-        let (lock, lease, fence) = (self.name(), self.id(), self.fence());
-        self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
+        self.outages.lost(now, self.name(), (self.id(), self.fence), held_for, reason);
         self.tell_of_end();
     }
 
