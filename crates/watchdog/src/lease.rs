@@ -3,7 +3,7 @@ use std::{
     future::Future,
     mem,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, MutexGuard},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -12,7 +12,7 @@ use leasehold_core::{
     AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
     lease::{Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
-    outage::{LostLease, OutageWatch},
+    outage::OutageWatch,
 };
 use tokio::select;
 use tokio_util::sync::CancellationToken;
@@ -109,8 +109,7 @@ impl HeldLease {
 
     /// Keeps the lock closed until `at` at least, however the lease ends or has ended.
     pub fn close_until(&self, at: Instant) {
-        if !self.is_forked() {
-            let mut life = self.life.lock();
+        if let Some(mut life) = self.life() {
             life.closed_until = life.closed_until.max(Some(at));
         }
     }
@@ -131,7 +130,7 @@ impl HeldLease {
 
     /// Until when the lock stays closed if the lease ends before; `None` if no holder asked for it.
     pub fn closed_until(&self) -> Option<Instant> {
-        if self.is_forked() { None } else { self.life.lock().closed_until }
+        self.life()?.closed_until
     }
 
     /// The fence token of the lease.
@@ -233,12 +232,8 @@ impl HeldLease {
 
     /// A token that is cancelled when the lease is over.
     pub fn cancellation(&self) -> CancellationToken {
-        if self.is_forked() {
-            let token = CancellationToken::new();
-            token.cancel();
-            return token;
-        }
-        let token = self.life.lock().ended.get_or_insert_default().clone();
+        let token = self.life().map(|mut life| life.ended.get_or_insert_default().clone());
+        let token = token.unwrap_or_default();
         // The lease may have ended before there was a token to cancel.
         if !self.is_held() {
             token.cancel();
@@ -253,10 +248,12 @@ impl HeldLease {
 
     /// The state as it was last seen.
     fn present(&self) -> LeaseState {
-        if self.is_forked() {
-            return LeaseState::Lost(LossReason::Forked);
-        }
-        self.life.lock().rules.present()
+        self.life().map_or(LeaseState::Lost(LossReason::Forked), |life| life.rules.present())
+    }
+
+    /// What changes of it; `None` in a fork.
+    fn life(&self) -> Option<MutexGuard<'_, Life>> {
+        (!self.is_forked()).then(|| self.life.lock())
     }
 
     /// When the lease ends if nothing happens; long past when it is over.
@@ -289,8 +286,7 @@ impl HeldLease {
         self.metrics.holds.ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
-        let (lock, lease, fence) = (self.name(), self.id(), self.fence());
-        self.outages.lost(now, LostLease { lock, lease, fence, reason, held_for });
+        self.outages.lost(now, self.name(), (self.id(), self.fence), held_for, reason);
         self.tell_of_end();
     }
 

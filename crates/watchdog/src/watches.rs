@@ -216,27 +216,22 @@ impl Watches {
         let due: Vec<_> = queue.due(now + EARLY).collect();
         for (at, key) in due {
             let Some(watched) = queue.get_mut(key) else { continue };
-            let is_renewed = (self.renews)(watched.lease.is_some());
-            let lag = watched.plan.due_for(now).filter(|_| is_renewed);
-            if at > now && (lag.is_none() || !work.batches.have_room_for(watched.turn.terms())) {
+            let lag = watched.lag(now, self.renews);
+            let fits = lag.is_some() && work.batches.have_room_for(watched.turn.terms());
+            if at > now && !fits {
                 left_out += 1;
                 if !work.batches.have_room() || left_out > MAX_EXAMINED {
                     break;
                 }
                 continue;
             }
-            let believed_until = match &watched.lease {
-                Some(lease) if lease.deadline() <= now => {
-                    ended.push((key, Arc::clone(lease)));
-                    continue;
-                }
-                Some(lease) => lease.believed_until(),
-                None => now,
-            };
+            if let Some(lease) = watched.lease.as_ref().filter(|lease| lease.deadline() <= now) {
+                ended.push((key, Arc::clone(lease)));
+                continue;
+            }
             if let Some(lag) = lag {
-                watched.plan.sent(now, self.entropy.fraction());
-                let patience = watched.plan.patience(believed_until.saturating_since(now));
                 work.lags.push(lag);
+                let patience = watched.renew(now, self.entropy.fraction());
                 work.batches.add(key, &watched.turn, patience);
             }
             let next = watched.wake_at(now);
@@ -283,6 +278,18 @@ impl Watches {
 }
 
 impl WatchedTurn {
+    /// How late its renewal is, if one is due or nearly so.
+    fn lag(&self, now: Instant, renews: fn(bool) -> bool) -> Option<Duration> {
+        self.plan.due_for(now).filter(|_| renews(self.lease.is_some()))
+    }
+
+    /// A renewal goes out; for how long its answer is awaited.
+    fn renew(&mut self, now: Instant, fraction: f64) -> Duration {
+        self.plan.sent(now, fraction);
+        let believed_until = self.lease.as_ref().map_or(now, |lease| lease.believed_until());
+        self.plan.patience(believed_until.saturating_since(now))
+    }
+
     pub(crate) fn lose(self, reason: LossReason) -> Arc<Grant> {
         if let Some(lease) = self.lease {
             let _ = lease.lose(reason);

@@ -5,22 +5,24 @@ use crate::{clock::Instant, durations::BLIP, store::StoreError};
 
 /// Which lines the log gets, as a pure function of time and events.
 ///
-/// A row of failures begins with a failed command, and ends when an outage ends, or with a
-/// [`tick`](Self::tick) if the last command succeeded and every failure is in the log. A command that
-/// was sent before that end, and fails after it, begins no new row.
+/// Commands *fail in a row* from a first failure on, until an outage ends, or until a
+/// [`tick`](Self::tick) at which the last command has succeeded and every failure is in the log. The
+/// first failure has a line of its own, if there was none in the last seconds; the others share one at
+/// each tick; one more line tells the end. A command that was sent before that end, and fails after it,
+/// begins nothing.
 #[derive(Debug)]
 pub(super) struct OutageLog {
-    row: Option<Failures>,
-    /// When the last row ended.
+    failures: Option<Failures>,
+    /// When commands failed no longer.
     ended_at: Option<Instant>,
     /// Whether the last command has succeeded.
     succeeded: bool,
-    rows: Limit,
+    first_failures: Limit,
     losses: Limit,
     pub(super) regressions: Limit,
 }
 
-/// Failures one after another.
+/// Commands that failed in a row.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Failures {
     /// Whether a line of the log was about them.
@@ -52,8 +54,15 @@ pub(super) struct Unlogged {
 impl Default for OutageLog {
     fn default() -> Self {
         let [losses, regressions] = [(); 2].map(|()| Limit::new(5, Duration::from_secs(10)));
-        let rows = Limit::new(1, Duration::from_secs(5));
-        Self { row: None, ended_at: None, succeeded: false, rows, losses, regressions }
+        let first_failures = Limit::new(1, Duration::from_secs(5));
+        Self {
+            failures: None,
+            ended_at: None,
+            succeeded: false,
+            first_failures,
+            losses,
+            regressions,
+        }
     }
 }
 
@@ -68,33 +77,34 @@ impl OutageLog {
     ) -> bool {
         self.succeeded = error.is_none();
         let Some(error) = error else { return false };
-        let begins = self.row.is_none();
+        let begins = self.failures.is_none();
         let is_late = self.ended_at.is_some_and(|ended_at| sent_at < ended_at);
         if begins && (is_late || subject.is_probe()) {
             return false;
         }
-        let row = self.row.get_or_insert_default();
-        row.failed += 1;
-        row.last_error = Some(error.clone().for_no_lock());
-        if begins && self.rows.admits(now) {
-            row.is_logged = true;
+        let failures = self.failures.get_or_insert_default();
+        failures.failed += 1;
+        failures.last_error = Some(error.clone().for_no_lock());
+        if begins && self.first_failures.admits(now) {
+            failures.is_logged = true;
             return true;
         }
-        *row.news.entry(subject.command).or_default() += 1;
+        *failures.news.entry(subject.command).or_default() += 1;
         false
     }
 
-    /// The server answers again at `now`, after it was out of reach for so long; the row that is over.
+    /// The server answers again at `now`, after it was out of reach for so long; yields what the log
+    /// is to tell the end of.
     pub(super) fn reached(&mut self, now: Instant, outage: Duration) -> Option<Failures> {
-        let row = self.row.as_mut()?;
-        row.longest_outage = row.longest_outage.max(outage);
-        if outage < BLIP { None } else { self.end_row(now) }
+        let failures = self.failures.as_mut()?;
+        failures.longest_outage = failures.longest_outage.max(outage);
+        if outage < BLIP { None } else { self.end(now) }
     }
 
     /// A lease was lost; whether that has a line of its own.
     pub(super) fn lost(&mut self, now: Instant) -> bool {
-        if let Some(row) = &mut self.row {
-            row.lost += 1;
+        if let Some(failures) = &mut self.failures {
+            failures.lost += 1;
         }
         self.losses.admits(now)
     }
@@ -107,22 +117,22 @@ impl OutageLog {
             lost: self.losses.take_others(),
             regressed: self.regressions.take_others(),
         };
-        match &mut self.row {
-            Some(row) if !row.news.is_empty() => {
-                row.is_logged = true;
-                news.failing = Some(row.clone());
-                row.news.clear();
+        match &mut self.failures {
+            Some(failures) if !failures.news.is_empty() => {
+                failures.is_logged = true;
+                news.failing = Some(failures.clone());
+                failures.news.clear();
             }
-            Some(_) if self.succeeded => news.over = self.end_row(now),
+            Some(_) if self.succeeded => news.over = self.end(now),
             _ => {}
         }
         news
     }
 
-    /// The row that is over, if the log has a line about it.
-    fn end_row(&mut self, now: Instant) -> Option<Failures> {
+    /// Commands fail no longer; yields what the log is to tell the end of.
+    fn end(&mut self, now: Instant) -> Option<Failures> {
         self.ended_at = Some(now);
-        self.row.take().filter(|row| row.is_logged)
+        self.failures.take().filter(|failures| failures.is_logged)
     }
 }
 

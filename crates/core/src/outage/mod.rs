@@ -13,4 +13,4 @@ mod watch;
 pub use state::{Outage, OutageState};
 pub use store::{Watched, WatchedStore};
 pub use subject::Subject;
-pub use watch::{AtStake, LostLease, OutageWatch};
+pub use watch::{AtStake, OutageWatch};

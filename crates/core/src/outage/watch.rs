@@ -23,21 +23,6 @@ pub struct OutageWatch {
     known: Mutex<(OutageState, OutageLog)>,
 }
 
-/// A lease that was lost.
-#[derive(Debug, Clone, Copy)]
-pub struct LostLease<'a> {
-    /// The lock.
-    pub lock: &'a LockName,
-    /// The lease.
-    pub lease: AcquisitionId,
-    /// Its fence.
-    pub fence: FenceToken,
-    /// Why it was lost.
-    pub reason: LossReason,
-    /// For how long it had been held.
-    pub held_for: Duration,
-}
-
 /// What depends on the server now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AtStake {
@@ -68,9 +53,15 @@ impl OutageWatch {
         self.known.lock().0.clone()
     }
 
-    /// A lease was lost at `now`.
-    pub fn lost(&self, now: Instant, lease: LostLease<'_>) {
-        let LostLease { lock, lease, fence, reason, held_for } = lease;
+    /// A lease was lost at `now`, which had been held for so long.
+    pub fn lost(
+        &self,
+        now: Instant,
+        lock: &LockName,
+        (lease, fence): (AcquisitionId, FenceToken),
+        held_for: Duration,
+        reason: LossReason,
+    ) {
         if self.known.lock().1.lost(now) {
             let held_for = tenths(held_for);
             tracing::warn!(%lock, %lease, %fence, ?held_for, "lease lost: {reason}");
