@@ -224,6 +224,7 @@ fn end(held: &Held) -> Result<Result<Released, ReleaseError>, Cleanup> {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
+// ADR 0001
 async fn end_turn(held: Arc<Held>, rest: Cleanup) -> Result<Released, ReleaseError> {
     let until = held.engine.clock.now() + held.engine.timing.command_deadline(held.lease.ttl());
     match rest.wait(until, true, false).await {

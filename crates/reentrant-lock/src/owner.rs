@@ -236,6 +236,7 @@ impl Held {
     ///
     /// An answer that does not come refuses nothing: the lease is believed until its deadline
     /// anyway, and the runtime goes on telling the absolute count.
+    // ADR 0010
     pub(crate) async fn send_holds(
         &self,
         update: HoldUpdate,

@@ -11,6 +11,7 @@ use leasehold_core::{
 
 /// What is left at `now` of the time until which a lock is to stay closed, in whole milliseconds
 /// and never less than asked; `None` when it may open.
+// ADR 0011
 pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Duration> {
     let left = closed_until?.saturating_since(now);
     if left.is_zero() {
@@ -33,6 +34,7 @@ pub(crate) fn rest(closed_until: Option<Instant>, now: Instant) -> Option<Durati
 /// | the next turn has begun | done: `Released`, since the server grants only what was released |
 /// | the lease has expired | done: `Unconfirmed` |
 #[derive(Debug)]
+// ADR 0003
 pub(crate) struct Release {
     expires: Instant,
     belief: Option<Belief>,

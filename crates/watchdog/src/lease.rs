@@ -260,6 +260,7 @@ impl HeldLease {
     }
 
     /// A token that is cancelled when the lease is over.
+    // ADR 0020
     pub fn cancellation(&self) -> CancellationToken {
         if self.is_forked() {
             let token = CancellationToken::new();
@@ -277,6 +278,7 @@ impl HeldLease {
     }
 
     /// A future that resolves when the lease is over.
+    // ADR 0009
     pub fn lost(self: &Arc<Self>) -> Lost {
         Lost { lease: Arc::clone(self), end: Some(Box::pin(end_of(Arc::clone(self)))) }
     }

@@ -32,6 +32,7 @@ pub enum Renewing {
 }
 
 /// Within this time a turn is renewed that lives for less than its ttl. Shorter holds cost nothing.
+// ADR 0006
 const SOON: Duration = Duration::from_millis(100);
 /// The shortest time for the answer to a renewal, unless a sixth of the ttl is less.
 const SHORTEST: Duration = Duration::from_millis(100);

@@ -8,6 +8,7 @@ use crate::{clock::Instant, store::StoreError};
 /// next answer; an error of the server itself is an answer. It is an [`Outage`] once a command in
 /// it has failed: neither commands in flight nor a process that sends nothing make one.
 #[derive(Debug, Clone, Default)]
+// ADR 0013
 pub struct Silence {
     heard_at: Option<Instant>,
     since: Option<Instant>,

@@ -40,6 +40,7 @@ enum After {
 }
 
 /// A try under way to some of the nodes.
+// ADR 0037
 pub(crate) struct Asks<F> {
     order: [usize; MOST_NODES],
     nodes: usize,

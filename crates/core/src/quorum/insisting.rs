@@ -16,6 +16,7 @@ use crate::{
 
 /// The end of a lease that a node may not have heard of.
 #[derive(Debug, Clone)]
+// ADR 0037
 pub(crate) struct Missed {
     /// What ends the lease there.
     end: NodeCommand,

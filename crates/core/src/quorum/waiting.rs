@@ -31,6 +31,7 @@ pub(crate) struct Waiting {
 
 /// Those who wait, by acquisition.
 #[derive(Debug, Default)]
+// ADR 0039
 pub(crate) struct Waitings {
     all: BTreeMap<AcquisitionId, Waiting>,
     /// Those called before it was known that they wait.

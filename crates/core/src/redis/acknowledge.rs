@@ -39,6 +39,7 @@ impl Answered {
 
 /// Sends a script with the wait behind it. Yields both answers; an error of the script is that of
 /// the whole. The wait leaves the answer time to arrive within `limit`.
+// ADR 0031
 pub(super) async fn send_and_wait(
     connection: &mut MultiplexedConnection,
     script: Cmd,

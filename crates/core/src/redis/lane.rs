@@ -185,6 +185,7 @@ impl Lane {
         self.0.dialer.named(error)
     }
 
+    // ADR 0028
     async fn exchange_on_present(
         &self,
         call: Call<'_>,

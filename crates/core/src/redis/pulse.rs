@@ -12,6 +12,7 @@ use crate::{clock::Instant, store::StoreError};
 /// says that the connection is dead, or that the network takes longer than the deadline; what was
 /// read meanwhile, and the round trip, tell these apart.
 #[derive(Debug)]
+// ADR 0028
 pub(super) struct Pulse {
     /// Nanoseconds since the clock's origin.
     heard_at: AtomicU64,

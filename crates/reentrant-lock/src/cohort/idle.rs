@@ -10,6 +10,7 @@ use super::{
 
 /// How the turns of a name are kept when no task holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// ADR 0012
 pub(crate) struct Keep {
     /// For how long at most, in milliseconds: very many names are held.
     idle: u32,

@@ -6,6 +6,7 @@ use super::state::{Cohort, Env, wake_tries};
 
 /// What may still have the lock on the server, and the tasks that try the lock once that is over.
 #[derive(Debug, Default)]
+// ADR 0005
 pub(super) struct Opening {
     withdrawals: Vec<Withdrawal>,
     /// The last failure of a withdrawal since the last call came: a refusal, or it was not sent.

@@ -15,6 +15,7 @@ use super::{
 
 /// An acquisition that stands in the queue of Redis, or is on its way there.
 #[derive(Debug)]
+// ADR 0004
 pub(crate) struct Place {
     pub(super) id: AcquisitionId,
     pub(super) terms: Terms,

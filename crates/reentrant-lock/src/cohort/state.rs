@@ -356,6 +356,7 @@ pub(crate) enum Outgoing {
 
 /// A turn, as commands name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// ADR 0008
 pub(crate) struct TurnId {
     pub(crate) id: AcquisitionId,
     pub(crate) first: FenceToken,

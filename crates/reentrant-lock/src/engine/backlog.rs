@@ -21,6 +21,7 @@ use super::{
 /// it goes on. So a withdrawal ends with an answer, however long the outage is. While the server
 /// does not answer, one of them is sent at a time; after an answer, all others are.
 #[derive(Debug, Default)]
+// ADR 0005
 pub(super) struct Backlog(Mutex<Waiting>);
 
 #[derive(Debug, Default)]

@@ -211,6 +211,7 @@ impl Engine {
     /// # Cancel safety
     ///
     /// Dropping the future does not take the command back.
+    // ADR 0009
     pub async fn force_release(
         &self,
         name: &LockName,

@@ -103,6 +103,7 @@ impl Engine {
     }
 
     /// Sends the command of the first task, for all that come after it.
+    // ADR 0001
     fn ask(&self, name: &LockName, request: &Request, lead: Lead) -> Own<'_> {
         let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
         let deadline = sent_at + self.timing.command_deadline(request.terms.ttl);

@@ -79,6 +79,7 @@ impl Job {
 /// A job that is being sent. Dropped before it was answered, as by a tokio runtime that stops, it
 /// counts as unconfirmed.
 #[derive(Debug)]
+// ADR 0003
 pub(super) struct Sending {
     engine: Arc<Engine>,
     job: Job,

@@ -22,6 +22,7 @@ struct Generations {
 }
 
 #[derive(Debug, Clone, Copy)]
+// ADR 0012
 struct Seen {
     last: FenceToken,
     /// How many leases in a row no other runtime wanted; it stops at `needed`.

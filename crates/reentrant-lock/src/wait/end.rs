@@ -76,6 +76,7 @@ impl Wait {
     }
 
     /// What a call ends with whose time is over.
+    // ADR 0014
     pub(super) async fn timeout(
         &self,
         started: Instant,

@@ -16,6 +16,7 @@ use crate::{
 ///
 /// It makes connections of its own and closes them at the end, so that no lease waits for it.
 #[derive(Debug, Clone)]
+// ADR 0040
 pub struct Examiner {
     pub(super) config: RedisConfig,
     pub(super) clock: Arc<dyn Clock>,

@@ -17,6 +17,7 @@ pub enum Verdict {
 /// A master is believed that most of the listed ones name, so that a few that are cut off, or lie,
 /// mislead nobody. Where fewer answer, the last known master stands if all of these name it: a
 /// minority cannot have agreed on another one.
+// ADR 0032
 pub fn decide(answers: &[Option<Place>], listed: usize, last: Option<&Place>) -> Verdict {
     let votes = |choice: &Option<Place>| answers.iter().filter(|answer| *answer == choice).count();
     let most = answers.iter().find(|answer| votes(answer) * 2 > listed);
