@@ -447,6 +447,58 @@ fn promises_and_tests_name_each_other() {
     assert_eq!(promised, tested);
 }
 
+// Decisions --------------------------------------------------------------------------------------
+
+/// The numbers of the decisions, as the names of their pages tell them.
+fn decisions() -> Vec<String> {
+    let pages = files(&["docs/adr"], "md");
+    let names = pages.iter().map(|page| page.file_name().unwrap().to_str().unwrap());
+    names.map(|name| name.split('-').next().unwrap().to_owned()).collect()
+}
+
+/// The decisions that a text cites as `ADR` with a number.
+fn cited(text: &str) -> impl Iterator<Item = &str> {
+    after(text, "ADR ").map(number).filter(|decision| !decision.is_empty())
+}
+
+#[test]
+fn decisions_are_few_and_numbered_without_gaps() {
+    let decisions = decisions();
+    let counted: Vec<String> = (1..=decisions.len()).map(|at| format!("{at:04}")).collect();
+    assert_eq!(decisions, counted);
+    assert!(decisions.len() <= 50, "{} decisions: join those that belong together", counted.len());
+    for (page, decision) in files(&["docs/adr"], "md").iter().zip(decisions) {
+        assert!(read(page).starts_with(&format!("# {decision}: ")), "{}", page.display());
+    }
+}
+
+/// A reader comes from the code to the reason.
+#[test]
+fn code_cites_every_decision() {
+    let mut missing: BTreeSet<String> = decisions().into_iter().collect();
+    for extension in ["rs", "lua", "sh"] {
+        for file in files(&["src", "crates", "scripts"], extension) {
+            for decision in cited(&read(&file)) {
+                missing.remove(decision);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no code cites {missing:?}");
+}
+
+#[test]
+fn every_cited_decision_has_a_page() {
+    let decisions = decisions();
+    let folders = ["src", "crates", "tests", "benches", "examples", "scripts"];
+    let code = ["rs", "lua", "sh", "pl", "py"].map(|extension| files(&folders, extension));
+    for file in code.into_iter().flatten().chain(pages_and_readmes()) {
+        for decision in cited(&read(&file)) {
+            let is_there = decisions.iter().any(|known| known == decision);
+            assert!(is_there, "{} cites decision {decision}", file.display());
+        }
+    }
+}
+
 // House rules ------------------------------------------------------------------------------------
 
 /// The rows of the fault matrix stand in their files as `id: "…"`.

@@ -28,6 +28,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn sleep_until(&self, at: Instant) -> Sleep;
 
     /// The time since the Unix epoch, which may step; for the fences of the embedded store.
+    // ADR 0007
     fn unix_time(&self) -> Duration;
 }
 

@@ -34,6 +34,7 @@ pub trait Entropy: fmt::Debug + Send + Sync + 'static {
 /// A word follows from the lock and the number of the acquisition, by a hash with these keys, so no
 /// word need be kept, and that of one lock proves nothing for another.
 #[derive(Clone, Copy)]
+// ADR 0026
 pub struct Secret([u64; 2]);
 
 impl Secret {

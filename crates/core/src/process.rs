@@ -21,6 +21,7 @@ use crate::{
 /// other thread renews, and a mutex that another thread had at that moment is never let go. So
 /// whatever belongs to a process is asked for its origin before anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// ADR 0017
 pub struct Origin(Option<u32>);
 
 /// For how long a thread may take its process for the same. No fork is that fast: the fastest take

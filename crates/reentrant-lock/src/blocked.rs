@@ -61,6 +61,7 @@ pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duratio
 
 /// Which waits are reported: one of each name, and only so many names, within a time.
 #[derive(Debug, Default)]
+// ADR 0015
 pub(crate) struct Ration {
     reported: BTreeMap<LockName, Instant>,
     left_out: u64,

@@ -271,6 +271,7 @@ impl SharedLease {
 }
 
 /// Ends a turn on the server that no other task goes on with, within one command timeout.
+// ADR 0001
 async fn end_turn(
     engine: &Engine,
     held: &SharedLease,

@@ -9,6 +9,7 @@ use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName, Origin, Repli
 /// Each answers a question that the rules have to ask anyway. A wrong runtime that only sends or
 /// hears something else is a store of the testkit (`WrongStore`), and not a decision here.
 #[derive(Debug, Clone, Copy)]
+// ADR 0047
 pub struct Rules {
     /// From when on a pushed grant counts, by when the heartbeat that it names was sent.
     pub push_counts_from: fn(sent_at: Instant, arrived_at: Instant) -> Instant,

@@ -44,6 +44,7 @@ pub enum Wrong {
 
 /// A wrong runtime: a right one over a store that changes what it sends and hears.
 #[derive(Debug)]
+// ADR 0047
 pub struct WrongStore {
     store: Arc<dyn LockStore>,
     clock: Arc<dyn Clock>,

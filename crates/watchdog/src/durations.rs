@@ -12,4 +12,5 @@ pub(crate) const LATER: Duration = Duration::from_secs(1);
 pub(crate) const EARLY: Duration = Duration::from_millis(300);
 /// Within this time a turn is renewed that lives for less than its ttl: shorter holds cost nothing. And
 /// so long an answer is awaited at least, unless a sixth of the ttl is less.
+// ADR 0006
 pub(crate) const SOON: Duration = Duration::from_millis(100);

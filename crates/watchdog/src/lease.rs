@@ -231,6 +231,7 @@ impl HeldLease {
     }
 
     /// A token that is cancelled when the lease is over.
+    // ADR 0020
     pub fn cancellation(&self) -> CancellationToken {
         let token = self.life().map(|mut life| life.ended.get_or_insert_default().clone());
         let token = token.unwrap_or_default();
@@ -242,6 +243,7 @@ impl HeldLease {
     }
 
     /// A future that resolves when the lease is over.
+    // ADR 0009
     pub fn lost(self: &Arc<Self>) -> Lost {
         Lost { lease: Arc::clone(self), news: None }
     }

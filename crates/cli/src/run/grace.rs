@@ -2,6 +2,7 @@ use std::time::Duration;
 
 /// How long a command may take to end after SIGTERM, and from when on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// ADR 0045
 pub(super) struct Grace {
     pub(super) time: Duration,
     /// Whether it begins when the lease has ended, and not so early that both end together.

@@ -19,6 +19,7 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Guards the command of the run at the other end of the standard input, until that has ended.
+// ADR 0045
 pub(crate) fn guard() -> ExitCode {
     close_inherited();
     // A signal that ends the run does not end its guard: it ends by itself.

@@ -9,6 +9,7 @@ use crate::ending::{Cause, Failure};
 
 /// The locks of the runs that this process runs under, as its environment tells them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
+// ADR 0046
 pub(super) struct Surrounding {
     leases: Vec<Named>,
 }

@@ -12,6 +12,7 @@ use super::rules::Place;
 /// Its keys send signals to one process group, the foreground, which alone may read from it. The
 /// command has a group of its own: so it is given the terminal, and this process takes it back.
 #[derive(Debug)]
+// ADR 0046
 pub(super) struct Terminal {
     tty: Option<File>,
     command: Pid,

@@ -6,6 +6,7 @@ use crate::{args::ServerArgs, ending::Failure};
 ///
 /// Everybody on a machine may read the command line of every process, so an address there may not
 /// have a password.
+// ADR 0046
 pub(crate) fn address(
     args: &ServerArgs,
     redis_url: Option<String>,

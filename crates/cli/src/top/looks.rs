@@ -9,6 +9,7 @@ use leasehold::{
 use tokio::sync::{mpsc, watch};
 
 /// The most steps in a second; each is a short command.
+// ADR 0022
 pub(super) const STEPS_PER_SECOND: u32 = 200;
 /// The time from the beginning of a look to that of the next, if it does not take longer.
 const BETWEEN: Duration = Duration::from_secs(1);

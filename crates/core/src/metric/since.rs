@@ -6,6 +6,7 @@ use super::series::set;
 use crate::{clock::Instant, mutex::Mutex};
 
 /// The two gauges of things that last: how many there are, and the age of the oldest.
+// ADR 0015
 pub struct Lasting {
     number: Key,
     age: Key,

@@ -8,6 +8,7 @@ use crate::{clock::Instant, store::StoreError};
 /// answer; an error of the server itself is an answer. That is an [`Outage`] once a command has failed
 /// meanwhile: neither commands in flight nor a process that sends nothing make one.
 #[derive(Debug, Clone, Default)]
+// ADR 0013
 pub struct OutageState {
     heard_at: Option<Instant>,
     since: Option<Instant>,

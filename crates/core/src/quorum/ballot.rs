@@ -37,6 +37,7 @@ pub enum Fence {
 ///
 /// Every node that granted has accepted nothing above what it tells. So a fence above all of that is
 /// above each fence that a majority ever had.
+// ADR 0036
 pub(super) fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> Fence {
     let of_granted = |test: fn(&Vote) -> bool| -> NodeSet {
         let alike = votes.votes(votes.granted()).filter(|(_, vote)| test(vote));

@@ -19,6 +19,7 @@ const TAKE_BACK: Duration = Duration::from_secs(5);
 
 /// The end of a lease that a node may not have heard of.
 #[derive(Debug, Clone)]
+// ADR 0037
 pub(super) struct Missed {
     /// What ends the lease there.
     pub(super) end: NodeCommand,

@@ -47,6 +47,7 @@ struct VoteAttempt<'a, N: QuorumNode> {
 }
 
 /// Asks the nodes once.
+// ADR 0037
 pub(super) async fn vote<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     claim: &Claim,

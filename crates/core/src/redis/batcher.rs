@@ -49,6 +49,7 @@ use crate::{
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
 #[derive(Debug)]
+// ADR 0027
 pub(super) struct Batcher<D: Dialect = Preamble>(Arc<BatcherInner<D>>);
 
 #[derive(Debug)]

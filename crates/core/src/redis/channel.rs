@@ -8,6 +8,7 @@ pub(super) enum Channel {
     /// Those of the channel of a runtime. In a Cluster it hears what any node publishes.
     Plain(String),
     /// Those of the sharded channel of a runtime at one master of a Cluster.
+    // ADR 0030
     Sharded {
         /// The plain channel of the runtime.
         plain: String,

@@ -181,6 +181,7 @@ impl Connection {
         self.0.dialer.named(error)
     }
 
+    // ADR 0028
     async fn exchange_on_present(
         &self,
         call: ScriptCall<'_>,

@@ -46,7 +46,7 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A call that declares no keys and serves the fast path of some commands alone (ADR 0066).
+/// A call that declares no keys and serves the fast path of some commands alone (ADR 0035).
 pub(super) struct Gathered<D: Dialect> {
     pub(super) script: &'static Script,
     /// Writes its arguments.

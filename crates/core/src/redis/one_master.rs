@@ -31,6 +31,7 @@ use crate::{
 ///
 /// Where `INFO` is denied, nothing is known, and nothing is refused.
 #[derive(Debug, Default)]
+// ADR 0033
 pub(super) struct OneMaster {
     state: Mutex<OneMasterState>,
     /// A new one begins when all connections are given up.

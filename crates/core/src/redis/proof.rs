@@ -12,6 +12,7 @@ use crate::clock::Instant;
 /// their writes. So a call that is sent when the proof is old asks the server itself, before it does
 /// anything else (`lua/commands/master.lua`). A connection in use pays for that twice a second.
 #[derive(Debug)]
+// ADR 0033
 pub(super) struct Proof {
     /// When the last question was sent that it answered so, in nanoseconds of the clock.
     at: AtomicU64,

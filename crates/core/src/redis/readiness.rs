@@ -32,6 +32,7 @@ use crate::{
 /// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of
 /// its own, which goes on when a command gives up. Once it has passed, it is never made again.
 #[derive(Debug)]
+// ADR 0029
 pub(super) struct Readiness {
     pub(super) dialer: Arc<Dialer>,
     pub(super) preamble: Arc<Preamble>,

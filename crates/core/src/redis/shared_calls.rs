@@ -20,7 +20,7 @@ pub(super) enum Sharing {
 }
 
 /// Which commands share calls on a node of a Cluster, where a shared call serves the fast path alone
-/// (ADR 0066).
+/// (ADR 0035).
 ///
 /// A command that such a call does not serve costs one more round trip. So its name goes alone for a
 /// while; and so does everything, longer each time, when calls serve few of their commands.

@@ -64,6 +64,7 @@ impl Dialers for Dialer {
 /// The end of a connection is noticed at once, and a half-open one within five seconds: by a `PING`
 /// without an answer, or by the timeouts of its socket.
 #[derive(Debug, Clone)]
+// ADR 0030
 pub(super) struct Subscriber {
     pub(super) dialers: Arc<dyn Dialers>,
     pub(super) clock: Arc<dyn Clock>,

@@ -15,6 +15,7 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 /// about one name usually run in the order in which they were sent; one that timed out, or had to
 /// be sent again, may be overtaken. That is harmless, as every command names its acquisition and
 /// changes of holds are numbered.
+// ADR 0002
 pub trait LockStore: fmt::Debug + Send + Sync + 'static {
     /// Sends a command, whose reply is of the same kind. It resolves by `deadline`, as
     /// [`Indeterminate`](StoreErrorKind::Indeterminate) if nothing was heard by then.
@@ -39,6 +40,7 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
     /// Which part of the store a name lives in. Names of different parts travel in different
     /// batches, so that a part that is down delays nobody else's. It may change at any time; a batch
     /// that mixes parts still works.
+    // ADR 0034
     fn shard(&self, _name: &LockName) -> usize {
         0
     }

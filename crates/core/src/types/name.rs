@@ -14,6 +14,7 @@ use super::{Class, Namespace, words::shown_as_text};
 /// specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags))
 /// and may not contain NUL. Cloning is cheap.
 #[derive(Clone)]
+// ADR 0018
 pub struct LockName {
     hash: u64,
     text: Arc<str>,

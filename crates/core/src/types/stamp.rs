@@ -28,6 +28,7 @@ use uuid::{Uuid, fmt::Hyphenated};
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+// ADR 0008
 pub struct Stamp {
     /// The fence that came with the lease.
     pub fence: FenceToken,

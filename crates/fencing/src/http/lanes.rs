@@ -15,6 +15,7 @@ use crate::gate::{Verdict, judge};
 ///
 /// A lane exists while a request is in it, so there are never more lanes than requests.
 #[derive(Debug, Default)]
+// ADR 0044
 pub(super) struct Lanes(Mutex<HashMap<Arc<str>, Lane>>);
 
 /// The requests for one resource.

@@ -87,6 +87,7 @@ impl FenceLayer {
     ///
     /// Gates remember every resource that they have seen, so name only resources that exist, or
     /// that an authenticated client may create.
+    // ADR 0044
     pub fn new(
         gate: impl FenceGate,
         name: impl for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync + 'static,

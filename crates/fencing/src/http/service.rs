@@ -124,6 +124,7 @@ where
 
 /// The body of an answer of a [`FenceService`](super::FenceService): that of the service behind it,
 /// or the reason of a refusal.
+// ADR 0020
 pub struct FencedBody<B: Body>(Content<B>);
 
 enum Content<B: Body> {

@@ -27,6 +27,7 @@ impl ObjectGate {
     /// # Cancel safety
     ///
     /// Dropping the future may leave the object behind.
+    // ADR 0042
     pub async fn check(&self, folder: &Path) -> Result<(), StoreError> {
         let path = folder.clone().join(format!("leasehold-{}", self.entropy.runtime_id()));
         let checked = Trials { gate: self, folder, path: &path }.run().await;

@@ -62,6 +62,7 @@ impl Seen {
 }
 
 /// The key of the watermark: letters only, which every store accepts, and every proxy passes on.
+// ADR 0042
 pub(super) const WATERMARK: &str = "leasehold";
 
 /// The key that marks an object which `advance` made only for its watermark.

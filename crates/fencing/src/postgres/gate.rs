@@ -189,6 +189,7 @@ impl FenceGate for PostgresGate {
 }
 
 /// Fails, so that the transaction can no longer be committed; the server logs the text.
+// ADR 0043
 const SPOIL: &str =
     "SELECT CAST('Leasehold refused this transaction, which cannot be committed' AS INT)";
 

@@ -3,6 +3,7 @@ use crate::error::ResourceError;
 /// The key of the watermark that guards a value, in the same cluster slot; see `RedisGate`.
 ///
 /// No two values share one, none has the name of a lock's key, and none can be the key of a value.
+// ADR 0041
 pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
     let refuse = |error: fn(Box<str>) -> ResourceError| Err(error(key.into()));
     if key.is_empty() {

@@ -21,6 +21,7 @@ use crate::{
 };
 
 /// A call that takes several locks, one after the other. Dropped, it gives back what it has.
+// ADR 0021
 pub(super) struct Taking {
     locks: AllLocks,
     /// How each lock is acquired.

@@ -115,6 +115,7 @@ impl<T> Drop for Running<T> {
 /// and when that runtime is gone. These timers keep the thread of their executor for as long as
 /// they live; tasks that hold this clock end with their owner.
 #[derive(Debug)]
+// ADR 0017
 struct HomeClock {
     clock: Arc<dyn Clock>,
     origin: Origin,

@@ -17,6 +17,7 @@ impl Listener for Engine {
         self.numbers.proves(name, id)
     }
 
+    // ADR 0026
     fn on_push(&self, push: Push) {
         match push {
             Push::Listening => on_lost_messages(self),

@@ -237,6 +237,7 @@ impl Engine {
         }
     }
 
+    // ADR 0016
     fn begin_drain(self: &Arc<Self>, time: Duration) -> watch::Receiver<Option<ShutdownReport>> {
         let until = self.clock.now() + time;
         // Set before calls are refused, so that their error says that the runtime drains.

@@ -31,6 +31,7 @@ use super::{
 /// A command on its way, which is repeated until it is answered. Dropped before that, as by a tokio
 /// runtime that stops, it counts as unconfirmed.
 #[derive(Debug)]
+// ADR 0003
 pub(super) struct Sending {
     engine: Arc<Engine>,
     delivery: Delivery,

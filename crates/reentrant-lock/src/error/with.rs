@@ -6,7 +6,7 @@ use super::{AcquireError, LeaseLost};
 ///
 /// `?` turns it into `anyhow::Error` or `Box<dyn Error>`, whatever the body's error is: also a `String`, an
 /// `anyhow::Error` or a `Box<dyn Error>`, which are no errors of their own. The price is that [`source`] tells
-/// nothing of the body (ADR 0096). [`into_cause`](Self::into_cause) keeps the body's error as it is, with its
+/// nothing of the body (ADR 0019). [`into_cause`](Self::into_cause) keeps the body's error as it is, with its
 /// sources.
 ///
 /// [`source`]: std::error::Error::source

@@ -10,6 +10,7 @@ pub(super) type Ring = Vec<(usize, usize)>;
 
 /// One cycle of each part of the graph where everybody can reach everybody: a shortest one through
 /// the first node of the part. Edges from a node to itself do not count.
+// ADR 0022
 pub(super) fn cycles(edges: &Edges) -> Vec<Ring> {
     let parts = parts(edges);
     let mut first = BTreeMap::new();

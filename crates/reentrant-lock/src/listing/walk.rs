@@ -24,6 +24,7 @@ type Item = Result<ListedLock, ListError>;
 
 /// How far a list has come.
 #[derive(Debug)]
+// ADR 0022
 pub(super) struct Walk {
     engine: Arc<Engine>,
     pattern: NamePattern,

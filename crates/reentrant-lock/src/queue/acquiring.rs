@@ -459,6 +459,7 @@ impl NameState {
     /// Begins a turn with a grant of the present acquisition, if it is news and can be believed. A
     /// grant that needs acknowledgements, and did not wait for them, is confirmed by a renewal that
     /// does.
+    // ADR 0006
     pub(super) fn consider(
         &mut self,
         env: &mut Env<'_>,

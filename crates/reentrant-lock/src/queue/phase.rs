@@ -105,6 +105,7 @@ impl FirstAcquire {
 
 impl Releasing {
     /// When tasks wait no longer for the answer to a release that queues no place for them.
+    // ADR 0004
     pub(super) fn overdue_at(&self, env: &Env<'_>) -> Option<Instant> {
         let sent_at = self.sent_at.filter(|_| self.next.is_none())?;
         let at = sent_at + env.timing.heartbeat_pause(self.turn.grant.ttl());

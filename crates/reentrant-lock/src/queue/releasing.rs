@@ -307,6 +307,7 @@ impl NameState {
         if !self.has_turn(turn) {
             return;
         }
+        // ADR 0011
         if reason == LossReason::MaxHold {
             // The server still has it, and its holder may never look at it again.
             return self.release(env, closed_until, Some(ReleaseVia::MaxHold));

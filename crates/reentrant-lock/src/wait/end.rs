@@ -81,6 +81,7 @@ impl AcquireCall {
     }
 
     /// What a call ends with whose time is over.
+    // ADR 0014
     pub(super) async fn timeout(&self, in_line: Option<InLine<'_>>) -> AcquireError {
         let (engine, tries) = (&self.engine, self.request.tries);
         let waited = engine.clock.now().saturating_since(self.started);

@@ -104,6 +104,7 @@ impl<'a> InLine<'a> {
     }
 
     /// Sends the command of the first task, for all that come after it.
+    // ADR 0001
     fn ask(&self, lead: Lead) -> FirstCommand<'a> {
         let Self { engine, name, request, .. } = *self;
         let Lead { id, heartbeat, keeps, sent_at, begun } = lead;

@@ -9,6 +9,7 @@ use std::{
 /// Names the program of every server that a test starts; without it, `redis-server` from `PATH`.
 ///
 /// `scripts/test.sh` runs a test on every server if the test's program contains this name.
+// ADR 0047
 const PROGRAM: &str = "LEASEHOLD_REDIS_SERVER";
 
 /// The program that servers are started from, unless a test names another.

@@ -8,7 +8,7 @@
 --          then nothing was written for it
 --
 -- Why: a node refuses a call that declares keys of several slots, but checks each key that a script
--- touches (ADR 0066). The fast path reads one key and then writes the same one. If that slot is not the
+-- touches (ADR 0035). The fast path reads one key and then writes the same one. If that slot is not the
 -- node's, or on its way and the key is gone, the read is an error, and nothing has been written. All
 -- other paths touch several keys, and may meet half of them, so they are not here: those commands are
 -- sent again as calls of their own, which declare their keys.

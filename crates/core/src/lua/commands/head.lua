@@ -12,6 +12,7 @@
 local retention, channels = tonumber(ARGV[1]), ARGV[2]
 -- No text of a lock and no place is longer, in bytes: what is longer is foreign. `GETRANGE 0 TO` reads one byte
 -- more, however much stands there.
+-- ADR 0025
 local LONGEST, TO = 512, '512'
 local time = redis.call('TIME')
 time[2] = string.sub('00000' .. time[2], -6)

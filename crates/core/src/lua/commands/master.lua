@@ -7,6 +7,7 @@
 --
 -- Why: a master that becomes a replica keeps its connections, and other replicas refuse writes by themselves. A user
 -- who may not run INFO is not asked about: then nothing is known.
+-- ADR 0033
 do
   local told = redis.pcall('INFO', 'replication')
   if type(told) == 'string' and string.find(told, '\nrole:slave', 1, true) then

@@ -9,6 +9,7 @@
 -- grant, and a renewal that changes nothing, write nothing; WAIT would answer at once, whatever the replicas
 -- have. The first lease that there is, is written as it stands; what is longer than a lock is none. After
 -- a GETEX, which is a write of nothing, a full server refuses no write.
+-- ADR 0031
 if type(answers) ~= 'table' or answers.err then return answers end
 for at = 1, #KEYS, step do
   local text = redis.pcall('GETRANGE', KEYS[at], '0', '512')

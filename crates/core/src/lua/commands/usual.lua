@@ -24,6 +24,7 @@
 -- a fraction of many calls. A command that fails spoils only its own answer. These few lines serve
 -- most commands. The others are functions: to make one costs a server as much as an argument, even if
 -- it is never called.
+-- ADR 0024
 local answers, at = {}, 1
 local call, sub = redis.pcall, string.sub
 -- The usual grant behind its first token, and until when its key must live at least; nil without a

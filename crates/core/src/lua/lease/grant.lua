@@ -7,6 +7,7 @@
 -- Why: the tokens are minted in the same step as the lease, so no two grants share or reorder
 -- tokens.
 --
+-- ADR 0023
 -- Formats. The string `lease`, layout 3, has parts between single spaces, tokens and times in decimal
 -- digits:
 --   counter   the last token of the last grant, with the notes of the list below that apply
@@ -52,6 +53,7 @@ local TIMES = 1e15
 -- Computes the block of a grant: first and last token, and 1 if the counter was behind the
 -- watermark; nil and the answer that says why, if there can be none. A plain counter gives a single token,
 -- unless others wait (`waits`): then the turn may serve as many tasks as any other.
+-- ADR 0007
 local function mint(counter, seen, waits)
   if retention > 0 and counter and #counter == 16 and not string.find(counter, '%D') and counter < micros
     and (seen == '0' or #seen == 16 and seen < micros) then

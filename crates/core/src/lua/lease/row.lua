@@ -147,6 +147,7 @@ end
 -- Sets the absolute number of holds of a lease, and extends it; never grants. The change is
 -- numbered, so a late copy changes nothing, and of two changes that overtake each other the later
 -- one stands. The caller saves the lock.
+-- ADR 0010
 local function set_holds(id, first, holds, number, ttl)
   local left = remaining_of(id, first)
   if not left then return gone(first) end

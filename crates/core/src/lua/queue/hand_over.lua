@@ -71,6 +71,7 @@ local function line_up(text, _, at, arg)
 end
 
 -- Tells the holder that it is wanted, if it may keep the lock idle; the label begins behind `size`.
+-- ADR 0012
 local function recall(text, size, lease, holder, fence)
   if string.sub(text, size + 1, size + 1) == '~' then
     tell(string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence .. ' ' .. name_of(lease))

@@ -8,6 +8,7 @@
 -- waiter in the same step, by the same rules. First `survey` and `choose` read and check, then
 -- `settle` writes. It adds before it removes, so that no key vanishes with its time to live.
 --
+-- ADR 0023
 -- Formats. An acquisition is '<runtime uuid>:<number>-<word>': characters 1 to 36 are the runtime, those
 -- from 38 on the number with the word, which is a secret of its runtime: a message is believed only with
 -- it. `queue` is a sorted set with one member for each waiting runtime, its uuid; the score says when it

@@ -16,6 +16,7 @@ local function name_of(key)
 end
 
 -- Redis knows sharded channels from 7.0 on, as it does its own version.
+-- ADR 0030
 local function tell(runtime, message)
   local prefix, tag = channels, string.find(channels, '{', 1, true)
   if tag then

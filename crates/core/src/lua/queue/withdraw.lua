@@ -13,6 +13,7 @@
 
 -- Marks an acquisition as withdrawn, and forgets older marks, so many at a time that it stays short. The caller
 -- saves the lock.
+-- ADR 0005
 local function mark(id, life)
   local until_when = after(life)
   redis.call('ZADD', lock.withdrawn, until_when, id)

@@ -55,6 +55,7 @@
 local call, sub, byte = redis.pcall, string.sub, string.byte
 -- No text of a lock and no mark is longer, in bytes: what is longer is foreign. `GETRANGE 0 TO` reads one byte more,
 -- however much stands there.
+-- ADR 0025
 local LONGEST, TO = 512, '512'
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -7,6 +7,7 @@
 -- Why: a node alone cannot grant, so it tells the oldest one that waits, and keeps the turn for it for a moment.
 
 -- How long a runtime whose turn it is may take before others are served, ms.
+-- ADR 0039
 local WINDOW = 50
 -- The most runtimes that are remembered for a lock.
 local CROWD = 64

@@ -7,6 +7,7 @@
 --
 -- Why: these few lines serve most commands. To make a function costs a server as much as some arguments, so the slow
 -- path is made when a command needs it. A command that fails spoils only its own answer.
+-- ADR 0024
 local answers, arg, count = {}, 2, #KEYS - 1
 -- The boot mark, when it was looked at, and how long until the node counts, ms: -1 without a mark, nil if it does.
 local boot, out

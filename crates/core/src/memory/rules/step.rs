@@ -13,6 +13,7 @@ const WATERMARK_LEAD: u64 = 24 * 60 * 60 * 1_000_000;
 const TIMES: u64 = 1_000_000_000_000_000;
 
 /// How many tokens a grant gets at most. A turn usually ends earlier, by its time or its waiters.
+// ADR 0007
 const LONGEST: u64 = 1024;
 
 /// One execution of a rule on the row of a name, at one moment.

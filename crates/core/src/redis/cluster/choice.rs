@@ -39,6 +39,7 @@ const LONG: u32 = 4;
 /// names most of the nodes that the known one names, or most of its own are among them. A process that
 /// knows none believes the Cluster to which most of its addresses lead. When the known nodes have been silent for as long as any lease
 /// can last, and all addresses lead to another Cluster, it was made anew.
+// ADR 0032
 pub fn choose(told: &[(Endpoint, View)], probe: Probe<'_>) -> Choice {
     let Some(known) = probe.known else { return first(told, probe.seeds) };
     let ours = told.iter().filter(|(_, view)| view.is_of(known)).count();

@@ -36,6 +36,7 @@ use crate::{
 /// others, so one subscription, at any master, is enough. A runtime that waits at a master has one more there, to a
 /// sharded channel, whose messages do not cross the bus.
 #[derive(Debug)]
+// ADR 0034
 pub struct ClusterStore {
     nodes: Arc<ClusterTopology<RedisStore>>,
     subscriptions: Subscriptions,

@@ -26,6 +26,7 @@ use crate::{
 ///
 /// It makes connections of its own and closes them at the end, so that no lease waits for it.
 #[derive(Debug, Clone)]
+// ADR 0040
 pub struct Examiner {
     config: RedisConfig,
     clock: Arc<dyn Clock>,

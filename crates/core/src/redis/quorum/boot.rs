@@ -31,6 +31,7 @@ pub(super) type Longest = Arc<AtomicU64>;
 /// Looks at the boot mark of a node on each new connection, before any command. A restart ends all
 /// connections, so no command comes to a new run of a server before its mark says so.
 #[derive(Debug)]
+// ADR 0038
 pub(super) struct Boot {
     pub(super) key: String,
     pub(super) place: String,

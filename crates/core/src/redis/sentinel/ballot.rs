@@ -17,6 +17,7 @@ pub enum MasterVerdict {
 /// A master is believed that most of the listed ones name, so that a few that are cut off, or lie,
 /// mislead nobody. Where fewer answer, the last known master stands if all of these name it: a
 /// minority cannot have agreed on another one.
+// ADR 0032
 pub fn decide(
     answers: &[Option<Endpoint>],
     listed: usize,
