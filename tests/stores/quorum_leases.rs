@@ -134,6 +134,25 @@ async fn a_lease_that_was_ended_by_force_does_not_come_back() {
     assert!(next > fence);
 }
 
+/// Renewals find a lease gone that an operator has ended, and bring it to the servers that were not asked before. It
+/// stays gone for its holder, also if one of those that had it does not say so once more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_of_a_lease_that_was_ended_by_force_finds_it_gone() {
+    let group = block_in_place(|| group(5));
+    let network = group.network();
+    let (holder, fence) = held_by_a_majority(&network.url()).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    assert_eq!(holding.len(), group.majority(), "a majority was asked");
+    let operator = calls(&group.url(), Duration::from_secs(1)).await;
+    let ended = operator.force_release(alice(1), fence).await.expect("all nodes answer");
+    assert!(matches!(ended, ForceReleaseAnswer::Ended { fence: Some(_) }), "{ended:?}");
+    let renewed = holder.renew(&[holder.renewal(alice(1), fence, ttl(60))]).await;
+    assert_eq!(renewed.expect("all nodes answer"), [RenewAnswer::Gone]);
+    lose(network.proxy(holding[2]));
+    let released = holder.release(alice(1), fence, None).await.expect("four of five answer");
+    assert_eq!(released, ReleaseAnswer::Gone);
+}
+
 /// A lease that a majority does not have any more is gone, also if a node still keeps it closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_gone_that_only_a_minority_keeps_closed() {
