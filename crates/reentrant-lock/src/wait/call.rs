@@ -182,8 +182,8 @@ impl AcquireCall {
         Ok(Some(guard))
     }
 
-    /// Waits until no release or withdrawal of this process is on its way. The command of the call
-    /// included, that takes no longer than one command may.
+    /// Waits until no release or withdrawal of this process is on its way. The wait and the command
+    /// after it take at most one command timeout together.
     async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
         let Self { engine, name, request, .. } = self;
         let time = engine.timing.command_deadline(request.terms.ttl);
@@ -204,7 +204,7 @@ impl AcquireCall {
         }
     }
 
-    /// What the call ends with that gets no lease.
+    /// The error of a call that gets no lease.
     async fn give_up(
         &self,
         why: NoLease,

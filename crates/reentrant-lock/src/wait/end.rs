@@ -25,7 +25,7 @@ const ROUND_TRIPS: u32 = 8;
 const WAY: Duration = Duration::from_millis(100);
 
 impl AcquireCall {
-    /// What a call ends with whose time was over before it could ask, or ask once more.
+    /// The error of a call whose time was over before it sent a command, or sent another.
     pub(super) async fn too_late(&self) -> AcquireError {
         if self.request.tries {
             // Nothing was sent, so whether the lock is taken is unknown.
@@ -63,7 +63,7 @@ impl AcquireCall {
         failed(&self.engine, &self.name, self.started, unheard_by_a_try())
     }
 
-    /// What a try ends with that stands behind others of its process: an error if they ask in vain.
+    /// The error of a try that stands behind others of its process, if they ask in vain.
     pub(super) fn asked_in_vain(&self) -> Option<AcquireError> {
         let failing = self.failing().filter(|failing| failing.failed > 0);
         let is_outage = self.engine.outages().silence().outage().is_some();
@@ -80,7 +80,7 @@ impl AcquireCall {
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
 
-    /// What a call ends with whose time is over.
+    /// The error of a call whose time is over.
     pub(super) async fn timeout(&self, in_line: Option<InLine<'_>>) -> AcquireError {
         let (engine, tries) = (&self.engine, self.request.tries);
         let waited = engine.clock.now().saturating_since(self.started);
@@ -176,8 +176,8 @@ impl AcquireCall {
     }
 }
 
-/// What a call ends with when the server did not answer, or refused; `failing` is what the commands
-/// about its lock met.
+/// The error of a call when the server did not answer, or refused; `failing` says how the commands
+/// about its lock failed.
 pub(crate) fn unavailable(
     engine: &Engine,
     lock: &LockName,
@@ -207,7 +207,7 @@ pub(crate) fn unavailable(
     }))
 }
 
-/// What a call ends with whose own command failed.
+/// The error of a call whose own command failed.
 pub(crate) fn failed(
     engine: &Engine,
     lock: &LockName,
