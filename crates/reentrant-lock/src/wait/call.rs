@@ -77,18 +77,15 @@ impl AcquireCall {
         self.request.caller = Some(Caller::here(owned));
         let tries = matches!(self.limit, WaitLimit::Try);
         let mut tally = AcquireTally::new(&self.request.metrics, tries, self.started);
-        let mut outcome = loop {
-            let outcome = self.wait(&mut tally).await;
-            let is_first = self.recall_ends.is_none() && tally.found == Contention::Kept;
-            if is_first {
-                self.recall_ends = self.recall_ends();
-            }
-            if !is_first || self.recall_ends.is_none() {
-                break outcome;
-            }
+        let mut outcome = self.wait(&mut tally).await;
+        if tally.found == Contention::Kept {
+            self.recall_ends = self.recall_ends();
+        }
+        if self.recall_ends.is_some() {
             // The lock may be idle, and is given up when somebody waits for it.
             self.request.tries = false;
-        };
+            outcome = self.wait(&mut tally).await;
+        }
         if let Err(error) = &mut outcome {
             let engine = &self.engine;
             if engine.is_forked() {
