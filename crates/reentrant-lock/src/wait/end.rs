@@ -141,25 +141,22 @@ impl AcquireCall {
         if here.is_some() && engine.outages().silence().outage().is_some() {
             return Ok(here);
         }
-        let now = engine.clock.now();
-        // A server that takes longer than that is slow, and has not failed.
-        let deadline = now + engine.timing.command_timeout;
-        let seen = select! {
+        // A server that takes longer than the look is slow, and has not failed.
+        let deadline = since + engine.timing.command_timeout;
+        let failure = select! {
             biased;
-            seen = engine.inspect_until(&self.name, now, deadline) => Some(seen),
-            () = engine.clock.sleep_until(now + LONGEST_LOOK) => None,
-        };
-        let seen = match seen {
-            Some(Ok(seen)) => return Ok(holder_in(engine, seen).or(here)),
-            Some(Err(error)) => Some(error),
-            None => None,
+            seen = engine.inspect_until(&self.name, since, deadline) => match seen {
+                Ok(seen) => return Ok(holder_in(engine, seen).or(here)),
+                Err(error) => Some(error),
+            },
+            () = engine.clock.sleep_until(since + LONGEST_LOOK) => None,
         };
         if is_held_here {
             return Ok(here);
         }
         let (now, silence) = (engine.clock.now(), engine.outages().silence());
         let is_silent = !silence.heard_since(since);
-        match seen {
+        match failure {
             Some(error) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
                 Err(Some(Failing::once(since, error)))
             }
