@@ -20,7 +20,7 @@ pub(crate) struct Delivery {
     pub(super) kind: DeliveryKind,
     /// When the server forgets by itself what the command is about.
     pub(super) expires: Instant,
-    /// When a withdrawal is given up that goes on after that.
+    /// When a withdrawal is given up: it goes on after `expires`.
     pub(super) gives_up_at: Instant,
     /// As what it counts; `None` where it counts as nothing, or was counted before.
     pub(super) via: Option<ReleaseVia>,
@@ -33,7 +33,7 @@ pub(super) enum DeliveryKind {
     Release {
         fence: FenceToken,
         closed_until: Option<Instant>,
-        /// Who sends it; `None` where no state waits for it.
+        /// Who sends it; `None` where the state of the name does not wait for the answer.
         sender: Option<Sender>,
     },
     /// Take an acquisition back, whatever it has by now.

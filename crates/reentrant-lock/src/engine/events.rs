@@ -201,7 +201,7 @@ impl Engine {
         Ok(cleanup)
     }
 
-    /// The turn goes on without a lease that was released, if it was still on.
+    /// Takes a lease that was released off its turn; the runtime keeps the lock if other tasks wait.
     fn leave_turn(
         &self,
         state: &mut NameState,
@@ -235,7 +235,7 @@ impl Engine {
         (after, Cleanup::new(self, release, Some(Arc::clone(lease))))
     }
 
-    /// Ends a lease on the server whose turn is over here.
+    /// Ends a lease on the server. Its turn has ended here.
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
         let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
         let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
@@ -255,7 +255,7 @@ impl Engine {
         });
     }
 
-    /// A turn is lost, whose lease is marked as lost already.
+    /// A turn is lost. Its lease is marked as lost already.
     pub(super) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
         self.with(turn.name(), |entry, env| {
             entry.state.on_lost(env, TurnId::of(turn), reason, closed_until);

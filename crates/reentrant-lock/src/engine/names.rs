@@ -122,7 +122,7 @@ impl NameTable {
         }
     }
 
-    /// The names of some states.
+    /// The names whose states are chosen by `of`.
     pub(super) fn names_of(&self, of: impl Fn(&NameState) -> bool) -> Vec<LockName> {
         let mut names = Vec::new();
         self.each(|name, state| names.extend(of(state).then(|| name.clone())));
@@ -131,7 +131,7 @@ impl NameTable {
         names
     }
 
-    /// The turns that are idle, for one who is alone with the table.
+    /// Takes all names out; yields the turns that are idle.
     pub(super) fn take_idle(&mut self) -> Vec<(LockName, TurnId)> {
         let shards = self.shards.iter_mut().map(Mutex::get_mut).map(mem::take);
         let turn =

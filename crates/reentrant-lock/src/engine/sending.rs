@@ -36,7 +36,7 @@ pub(super) struct Sending {
     engine: Arc<Engine>,
     delivery: Delivery,
     key: Key,
-    /// `None` until it was sent to its end.
+    /// How it ended; `None` before that.
     end: Option<DeliveryEnd>,
     /// Whether a withdrawal that is not confirmed goes on in the backlog.
     is_late: bool,
@@ -135,8 +135,7 @@ impl Sending {
         }
     }
 
-    /// Waits for the answer to a copy, or its failure; until `until`, or until another copy is due,
-    /// there may be none.
+    /// Waits for the answer to a copy, or its failure; `None` at `until`, or when another copy is due.
     async fn wait(
         &self,
         copies: &mut Vec<SentCopy<'_>>,

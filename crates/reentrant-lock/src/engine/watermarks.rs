@@ -83,7 +83,7 @@ impl Watermarks {
         self.seen(now, name).is_some_and(NameHistory::is_worth_keeping)
     }
 
-    /// A turn of a name is over whose turns may be kept.
+    /// A turn has ended, and the name lets its turns be kept.
     pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: EndedTurn) {
         let EndedTurn { leases, was_wanted } = ended;
         let mut generations = self.0.lock();

@@ -186,3 +186,8 @@ pub(crate) fn unheard() -> StoreError {
         "check server and network; give the wait more time than a round trip takes",
     )
 }
+
+/// The earlier of two times, of which the first may never come.
+pub(crate) fn earlier(one: Option<Instant>, other: Instant) -> Instant {
+    one.map_or(other, |one| one.min(other))
+}

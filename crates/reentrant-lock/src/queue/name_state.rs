@@ -6,7 +6,7 @@ use leasehold_watchdog::Watch;
 use crate::{error::QueuePosition, timing::closed_for};
 
 use super::{
-    env::{Beat, Env, Outgoing, TurnId},
+    env::{Beat, Env, Outgoing, TurnId, earlier},
     local_queue::{LocalQueue, Ticket},
     phase::Phase,
     place::{Failing, QueuedPlace},
@@ -278,12 +278,12 @@ impl NameState {
             // Its task is woken, and when it is polled the runtime asks: one that is never polled
             // is not to keep its place.
             Phase::Asking(asking) => {
-                asking.calls_at = Some(asking.calls_at.map_or(soon, |at| at.min(soon)));
-                asking.asks_soon = Some(asking.asks_soon.map_or(soon, |at| at.min(soon)));
+                asking.calls_at = Some(earlier(asking.calls_at, soon));
+                asking.asks_soon = Some(earlier(asking.asks_soon, soon));
             }
             // A later loss does not put off an earlier one.
             Phase::Releasing(releasing) if releasing.next.is_some() => {
-                releasing.asks_soon = Some(releasing.asks_soon.map_or(soon, |at| at.min(soon)));
+                releasing.asks_soon = Some(earlier(releasing.asks_soon, soon));
             }
             Phase::Releasing(_) | Phase::Turn(_) | Phase::Idle => {}
         }

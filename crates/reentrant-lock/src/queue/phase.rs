@@ -5,7 +5,7 @@ use leasehold_core::{AcquisitionId, Instant, Terms, metric::ReleaseVia};
 use crate::timing::closed_for;
 
 use super::{
-    env::{Env, NextPlace, TurnId, TurnRelease},
+    env::{Env, NextPlace, TurnId, TurnRelease, earlier},
     local_queue::Ticket,
     place::QueuedPlace,
     turn::Turn,
@@ -92,8 +92,7 @@ impl FirstAcquire {
 
     /// When to look next: to call its task, or to go on without it.
     pub(super) fn look_at(&self, env: &Env<'_>) -> Instant {
-        let unattended_at = self.unattended_at(env);
-        self.calls_at.map_or(unattended_at, |at| at.min(unattended_at))
+        earlier(self.calls_at, self.unattended_at(env))
     }
 
     /// When its task has not been polled for so long that it will not look at the answer.

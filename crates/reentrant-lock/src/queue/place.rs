@@ -8,7 +8,7 @@ use leasehold_core::{
 use crate::timing::Timing;
 
 use super::{
-    env::{Beat, Env, unheard},
+    env::{Beat, Env, earlier, unheard},
     turn::UnansweredCommands,
 };
 
@@ -76,14 +76,14 @@ impl QueuedPlace {
     }
 
     pub(super) fn ask_at(&mut self, at: Instant) {
-        let at = self.asks_soon.map_or(at, |soon| soon.min(at));
+        let at = earlier(self.asks_soon, at);
         self.next_at = at;
         self.early_at = at;
     }
 
     /// Messages may have been lost, and answers to earlier commands do not show them.
     pub(super) fn ask_soon(&mut self, at: Instant) {
-        self.asks_soon = Some(self.asks_soon.map_or(at, |known| known.min(at)));
+        self.asks_soon = Some(earlier(self.asks_soon, at));
         self.ask_at(self.next_at);
     }
 
@@ -148,7 +148,7 @@ impl QueuedPlace {
         let longest = env.timing.heartbeat_pause(self.terms.ttl);
         let retry = env.now + backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter());
         let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.terms.ttl));
-        self.ask_at(regular.map_or(retry, |regular| regular.min(retry)));
+        self.ask_at(earlier(regular, retry));
     }
 
     /// The pause between two commands if the answers come too late for the ttl: each costs the server

@@ -2,6 +2,8 @@ use std::task::Waker;
 
 use leasehold_core::{AcquisitionId, Instant, StoreError};
 
+use super::env::earlier;
+
 /// What may still have the lock on the server, and the tasks that try the lock once that is over.
 // Boxed, and mostly nothing: very many names are held.
 #[derive(Debug, Default)]
@@ -94,8 +96,7 @@ impl Withdrawals {
     /// `waker` is woken when the lock may be open, and at `until` at the latest.
     pub(super) fn watch(&mut self, waker: &Waker, until: Instant) {
         let unconfirmed = self.0.get_or_insert_default();
-        let known = unconfirmed.watched_until;
-        unconfirmed.watched_until = Some(known.map_or(until, |known| known.min(until)));
+        unconfirmed.watched_until = Some(earlier(unconfirmed.watched_until, until));
         if !unconfirmed.watchers.iter().any(|known| known.will_wake(waker)) {
             unconfirmed.watchers.push(waker.clone());
         }

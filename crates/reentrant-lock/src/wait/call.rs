@@ -77,18 +77,15 @@ impl AcquireCall {
         self.request.caller = Some(Caller::here(owned));
         let tries = matches!(self.limit, WaitLimit::Try);
         let mut tally = AcquireTally::new(&self.request.metrics, tries, self.started);
-        let mut outcome = loop {
-            let outcome = self.wait(&mut tally).await;
-            let is_first = self.recall_ends.is_none() && tally.found == Contention::Kept;
-            if is_first {
-                self.recall_ends = self.recall_ends();
-            }
-            if !is_first || self.recall_ends.is_none() {
-                break outcome;
-            }
+        let mut outcome = self.wait(&mut tally).await;
+        if tally.found == Contention::Kept {
+            self.recall_ends = self.recall_ends();
+        }
+        if self.recall_ends.is_some() {
             // The lock may be idle, and is given up when somebody waits for it.
             self.request.tries = false;
-        };
+            outcome = self.wait(&mut tally).await;
+        }
         if let Err(error) = &mut outcome {
             let engine = &self.engine;
             if engine.is_forked() {
@@ -182,8 +179,8 @@ impl AcquireCall {
         Ok(Some(guard))
     }
 
-    /// Waits until no release or withdrawal of this process is on its way. The command of the call
-    /// included, that takes no longer than one command may.
+    /// Waits until no release or withdrawal of this process is on its way. The wait and the command
+    /// after it take at most one command timeout together.
     async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
         let Self { engine, name, request, .. } = self;
         let time = engine.timing.command_deadline(request.terms.ttl);
@@ -204,7 +201,7 @@ impl AcquireCall {
         }
     }
 
-    /// What the call ends with that gets no lease.
+    /// The error of a call that gets no lease.
     async fn give_up(
         &self,
         why: NoLease,

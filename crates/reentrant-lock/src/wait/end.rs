@@ -25,7 +25,7 @@ const ROUND_TRIPS: u32 = 8;
 const WAY: Duration = Duration::from_millis(100);
 
 impl AcquireCall {
-    /// What a call ends with whose time was over before it could ask, or ask once more.
+    /// The error of a call whose time was over before it sent a command, or sent another.
     pub(super) async fn too_late(&self) -> AcquireError {
         if self.request.tries {
             // Nothing was sent, so whether the lock is taken is unknown.
@@ -63,7 +63,7 @@ impl AcquireCall {
         failed(&self.engine, &self.name, self.started, unheard_by_a_try())
     }
 
-    /// What a try ends with that stands behind others of its process: an error if they ask in vain.
+    /// The error of a try that stands behind others of its process, if they ask in vain.
     pub(super) fn asked_in_vain(&self) -> Option<AcquireError> {
         let failing = self.failing().filter(|failing| failing.failed > 0);
         let is_outage = self.engine.outages().state().outage().is_some();
@@ -80,7 +80,7 @@ impl AcquireCall {
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
 
-    /// What a call ends with whose time is over.
+    /// The error of a call whose time is over.
     // ADR 0014
     pub(super) async fn timeout(&self, in_line: Option<InLine<'_>>) -> AcquireError {
         let (engine, tries) = (&self.engine, self.request.tries);
@@ -142,25 +142,22 @@ impl AcquireCall {
         if here.is_some() && engine.outages().state().outage().is_some() {
             return Ok(here);
         }
-        let now = engine.clock.now();
-        // A server that takes longer than that is slow, and has not failed.
-        let deadline = now + engine.timing.command_timeout;
-        let seen = select! {
+        // A server that takes longer than the look is slow, and has not failed.
+        let deadline = since + engine.timing.command_timeout;
+        let failure = select! {
             biased;
-            seen = engine.inspect_until(&self.name, now, deadline) => Some(seen),
-            () = engine.clock.sleep_until(now + LONGEST_LOOK) => None,
-        };
-        let seen = match seen {
-            Some(Ok(seen)) => return Ok(holder_in(engine, seen).or(here)),
-            Some(Err(error)) => Some(error),
-            None => None,
+            seen = engine.inspect_until(&self.name, since, deadline) => match seen {
+                Ok(seen) => return Ok(holder_in(engine, seen).or(here)),
+                Err(error) => Some(error),
+            },
+            () = engine.clock.sleep_until(since + LONGEST_LOOK) => None,
         };
         if is_held_here {
             return Ok(here);
         }
         let (now, silence) = (engine.clock.now(), engine.outages().state());
         let is_silent = !silence.heard_since(since);
-        match seen {
+        match failure {
             Some(error) if error.kind().is_transient() && (is_silent || error.is_answer()) => {
                 Err(Some(Failing::once(since, error)))
             }
@@ -177,8 +174,8 @@ impl AcquireCall {
     }
 }
 
-/// What a call ends with when the server did not answer, or refused; `failing` is what the commands
-/// about its lock met.
+/// The error of a call when the server did not answer, or refused; `failing` says how the commands
+/// about its lock failed.
 pub(crate) fn unavailable(
     engine: &Engine,
     lock: &LockName,
@@ -208,7 +205,7 @@ pub(crate) fn unavailable(
     }))
 }
 
-/// What a call ends with whose own command failed.
+/// The error of a call whose own command failed.
 pub(crate) fn failed(
     engine: &Engine,
     lock: &LockName,

@@ -121,7 +121,7 @@ impl<'a> InLine<'a> {
         self.own.as_ref().map(|own| own.deadline)
     }
 
-    /// What the task gets in the end; `None`, once, when it has to wait: its command was no grant, or
+    /// Waits for the lease; `None`, once, when the task has to wait: its command was not granted, or
     /// others ask for it.
     pub(super) async fn news(&mut self) -> Option<Result<NewLease, NoLease>> {
         // By hand: the state of the name wakes the waker that it has of this task.

@@ -16,7 +16,7 @@ use crate::{
     error::HolderInfo,
     outage_patience::OutagePatience,
     owner::Owner,
-    queue::{Joined, NameState, NoLease},
+    queue::{Joined, NameState, NoLease, earlier},
     self_wait::Suspicion,
 };
 
@@ -184,9 +184,4 @@ async fn until(clock: &dyn Clock, at: Instant, mut lazily: bool) {
         timer.get_or_insert_with(|| clock.sleep_until(at)).as_mut().poll(cx)
     })
     .await;
-}
-
-/// The earlier of two times, of which the first may never come.
-fn earlier(one: Option<Instant>, other: Instant) -> Instant {
-    one.map_or(other, |one| one.min(other))
 }
