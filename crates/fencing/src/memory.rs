@@ -122,8 +122,8 @@ struct Watermark {
 
 impl Watermark {
     /// Holds the watermark; blocks the thread until the watermark is free.
-    fn hold(&self) -> Held<'_> {
-        Held { watermark: self, highest: Some(self.highest.lock()) }
+    fn hold(&self) -> LockedWatermark<'_> {
+        LockedWatermark { watermark: self, highest: Some(self.highest.lock()) }
     }
 
     /// Judges a stamp when no write runs. Dropping the future withdraws the stamp, unless it was
@@ -131,11 +131,12 @@ impl Watermark {
     async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
             if let Some(highest) = self.highest.try_lock() {
-                return Held { watermark: self, highest: Some(highest) }.judge(presented);
+                return LockedWatermark { watermark: self, highest: Some(highest) }
+                    .judge(presented);
             }
             let told = self.wait(presented);
             // The write may have ended before this admission was queued: then this call judges it.
-            drop(Held { watermark: self, highest: self.highest.try_lock() });
+            drop(LockedWatermark { watermark: self, highest: self.highest.try_lock() });
             // Without a verdict only if another admission's waker panicked.
             if let Ok(verdict) = told.await {
                 return verdict;
@@ -176,19 +177,19 @@ impl Watermark {
 
 /// A watermark that is held. Dropping it, even in a panic, judges the waiting admissions.
 #[derive(Debug)]
-struct Held<'a> {
+struct LockedWatermark<'a> {
     watermark: &'a Watermark,
     /// `None` when it is not held, or no longer.
     highest: Option<MutexGuard<'a, Option<Stamp>>>,
 }
 
-impl Held<'_> {
+impl LockedWatermark<'_> {
     fn judge(&mut self, presented: Stamp) -> Verdict {
         raise(self.highest.as_deref_mut().unwrap_or(&mut None), presented)
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockedWatermark<'_> {
     fn drop(&mut self) {
         let Watermark { highest, some_wait, .. } = self.watermark;
         while let Some(held) = &mut self.highest {

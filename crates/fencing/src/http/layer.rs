@@ -15,7 +15,7 @@ use tokio::{select, try_join};
 use super::{
     answer::Answer,
     headers::read_stamp,
-    lanes::{Lanes, Place, Turn},
+    queues::{QueuedRequest, RequestTurn, ResourceQueues},
 };
 use crate::{
     error::{GateError, StaleFence},
@@ -66,7 +66,7 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 pub struct FenceLayer {
     gate: Arc<dyn FenceGate>,
     pub(super) name: Arc<Name>,
-    lanes: Arc<Lanes>,
+    queues: Arc<ResourceQueues>,
     refusals: Arc<Refusals>,
     pub(super) clock: Arc<dyn Clock>,
     max_waiting: usize,
@@ -95,7 +95,7 @@ impl FenceLayer {
         Self {
             gate: Arc::new(gate),
             name: Arc::new(name),
-            lanes: Arc::default(),
+            queues: Arc::default(),
             refusals: Arc::new(Refusals::new("http")),
             clock: Arc::new(SystemClock),
             max_waiting: 256,
@@ -154,11 +154,15 @@ impl FenceLayer {
 
     /// Counts the resources that have a request which runs or waits at this moment.
     pub fn resources_in_use(&self) -> usize {
-        self.lanes.len()
+        self.queues.len()
     }
 
-    /// Reads the stamp of a request, and enters the lane of its resource.
-    pub(super) fn place(&self, resource: &str, headers: &HeaderMap) -> Result<Place, Answer> {
+    /// Reads the stamp of a request, and enters the queue of its resource.
+    pub(super) fn place(
+        &self,
+        resource: &str,
+        headers: &HeaderMap,
+    ) -> Result<QueuedRequest, Answer> {
         let presented = read_stamp(headers)?;
         let place = self.enter(resource, presented);
         let place = place.map_err(|error| Answer::refused(error, resource))?;
@@ -171,9 +175,9 @@ impl FenceLayer {
     /// Waits for the turn of a request, and asks the gate to admit it.
     pub(super) async fn admit<'a>(
         &self,
-        place: &'a Place,
+        place: &'a QueuedRequest,
         deadline: Instant,
-    ) -> Result<(Turn<'a>, Admitted), Answer> {
+    ) -> Result<(RequestTurn<'a>, Admitted), Answer> {
         let (resource, presented) = (&*place.resource, place.presented);
         let refused = |error| Answer::refused(error, resource);
         let asked = async |asked: GateFuture<'_>| {
@@ -204,18 +208,22 @@ impl FenceLayer {
         Ok((turn, advanced.unwrap_or(admitted)))
     }
 
-    fn enter(&self, resource: &str, presented: Stamp) -> Result<Place, GateError> {
-        let place = self.lanes.enter(resource, presented);
+    fn enter(&self, resource: &str, presented: Stamp) -> Result<QueuedRequest, GateError> {
+        let place = self.queues.enter(resource, presented);
         place.map_err(|highest| self.refusals.refuse(resource, presented, highest).into())
     }
 
-    async fn turn<'a>(&self, place: &'a Place) -> Result<Turn<'a>, GateError> {
+    async fn turn<'a>(&self, place: &'a QueuedRequest) -> Result<RequestTurn<'a>, GateError> {
         let refuse = |highest| self.refusals.refuse(&place.resource, place.presented, highest);
         place.turn().await.map_err(|highest| refuse(highest).into())
     }
 
-    /// Awaits an answer of the gate, and tells its highest stamp to the requests in the lane.
-    async fn ask(&self, place: &Place, asked: GateFuture<'_>) -> Result<Admitted, GateError> {
+    /// Awaits an answer of the gate, and tells its highest stamp to the requests in the queue.
+    async fn ask(
+        &self,
+        place: &QueuedRequest,
+        asked: GateFuture<'_>,
+    ) -> Result<Admitted, GateError> {
         let judged = asked.await;
         match &judged {
             Ok(_) => place.seen(place.presented),

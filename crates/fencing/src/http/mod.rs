@@ -12,8 +12,8 @@
 
 mod answer;
 mod headers;
-mod lanes;
 mod layer;
+mod queues;
 mod service;
 #[cfg(test)]
 mod tests;

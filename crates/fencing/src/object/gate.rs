@@ -5,7 +5,7 @@ use object_store::{Attributes, ObjectStore, PutOptions, PutPayload, path::Path};
 
 use super::{
     failure,
-    metadata::{self, Seen},
+    metadata::{self, ObjectState},
 };
 use crate::{
     error::{GateError, NotShutOut, ResourceError},
@@ -43,7 +43,7 @@ pub struct ObjectGate {
 }
 
 /// What to write.
-enum Write {
+enum ObjectWrite {
     /// A new body, with attributes.
     Put(PutPayload, Attributes),
     /// The watermark alone.
@@ -153,7 +153,7 @@ impl ObjectGate {
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
         metadata::unmark(&mut attributes);
-        self.pass(path, &Write::Put(payload.into(), attributes), presented).await
+        self.pass(path, &ObjectWrite::Put(payload.into(), attributes), presented).await
     }
 
     /// Shuts out the former holder, after a lease is taken and before its first write.
@@ -175,7 +175,7 @@ impl ObjectGate {
     ///
     /// After a drop it is unknown whether the watermark has moved. The call may be repeated.
     pub async fn advance(&self, path: &Path, presented: Stamp) -> Result<Admitted, GateError> {
-        self.pass(path, &Write::Advance, presented).await
+        self.pass(path, &ObjectWrite::Advance, presented).await
     }
 
     /// Returns whether an object is empty because `advance` made it before the first write.
@@ -188,7 +188,7 @@ impl ObjectGate {
     async fn pass(
         &self,
         path: &Path,
-        write: &Write,
+        write: &ObjectWrite,
         presented: Stamp,
     ) -> Result<Admitted, GateError> {
         ResourceError::check_length(path.as_ref(), Self::MAX_PATH_BYTES)?;
@@ -208,17 +208,17 @@ impl ObjectGate {
     async fn attempt(
         &self,
         path: &Path,
-        write: &Write,
+        write: &ObjectWrite,
         presented: Stamp,
     ) -> Result<Option<Admitted>, GateError> {
-        let with_body = matches!(write, Write::Advance);
-        let mut seen = Seen::at(&*self.store, path, with_body).await?;
+        let with_body = matches!(write, ObjectWrite::Advance);
+        let mut seen = ObjectState::at(&*self.store, path, with_body).await?;
         let verdict = judge(seen.watermark, presented);
         let admitted = self.refusals.judged(verdict, path.as_ref(), presented)?;
         let (payload, mut attributes) = match write {
-            Write::Put(payload, attributes) => (payload.clone(), attributes.clone()),
-            Write::Advance if admitted == Admitted::Again => return Ok(Some(admitted)),
-            Write::Advance => self.same_again(path, &mut seen).await?,
+            ObjectWrite::Put(payload, attributes) => (payload.clone(), attributes.clone()),
+            ObjectWrite::Advance if admitted == Admitted::Again => return Ok(Some(admitted)),
+            ObjectWrite::Advance => self.same_again(path, &mut seen).await?,
         };
         metadata::set_watermark(&mut attributes, presented);
         let options = PutOptions { mode: seen.mode(), attributes, ..PutOptions::default() };
@@ -230,10 +230,10 @@ impl ObjectGate {
                     && seen.has_etag(put.e_tag.as_deref()) =>
             {
                 Err(match write {
-                    Write::Put(..) => failure::same_etag(path).into(),
+                    ObjectWrite::Put(..) => failure::same_etag(path).into(),
                     // Another look would not show that earlier holders are shut out: they compare
                     // ETags.
-                    Write::Advance => {
+                    ObjectWrite::Advance => {
                         NotShutOut { presented, resource: path.as_ref().into() }.into()
                     }
                 })
@@ -248,7 +248,7 @@ impl ObjectGate {
     async fn same_again(
         &self,
         path: &Path,
-        seen: &mut Seen,
+        seen: &mut ObjectState,
     ) -> Result<(PutPayload, Attributes), GateError> {
         let Some(object) = seen.object.take() else {
             let mut attributes = Attributes::new();
@@ -284,7 +284,7 @@ impl FenceGate for ObjectGate {
                 .filter(|path| path.as_ref() == resource)
                 .filter(|path| *path == Path::from(resource));
             let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
-            self.pass(&path, &Write::Advance, presented).await
+            self.pass(&path, &ObjectWrite::Advance, presented).await
         })
     }
 }

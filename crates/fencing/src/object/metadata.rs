@@ -10,7 +10,7 @@ use super::failure;
 
 /// The state of a path when the gate looked.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ObjectState {
     /// The highest stamp that the object has seen.
     pub(super) watermark: Option<Stamp>,
     /// The version that a write may replace; `None` if there was no object.
@@ -19,7 +19,7 @@ pub(super) struct Seen {
     pub(super) object: Option<GetResult>,
 }
 
-impl Seen {
+impl ObjectState {
     /// Whether there was an object.
     pub(super) fn is_there(&self) -> bool {
         self.version.is_some()

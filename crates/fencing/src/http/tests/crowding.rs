@@ -46,7 +46,7 @@ async fn status(answer: Answer) -> StatusCode {
 }
 
 #[tokio::test]
-async fn requests_that_are_long_stale_take_no_place_in_a_lane() {
+async fn requests_that_are_long_stale_take_no_place_in_a_queue() {
     let (handler, layer) = (Handler::default(), layer(MemoryGate::new()).max_waiting(4));
     let service = layer.layer(handler.clone());
     let holds = send(&service, stamp(5, 5), "slow").await;
