@@ -269,11 +269,12 @@ impl LockRuntimeBuilder {
     /// Connects to a Redis server, version 6.2 or newer.
     ///
     /// It runs every kind of command once, so a missing right shows here. Then it examines the server
-    /// as [`strictness`](Self::strictness) says, and logs what it finds. The address is a text,
-    /// `redis://[user:password@]host[:port][/database]`, `rediss://…` with the feature `tls` or
-    /// `redis+unix:///path`; or a `redis::Client` or `redis::ConnectionInfo` of the version of
-    /// redis-rs that is re-exported as [`leasehold::redis`](crate::redis). From a client Leasehold
-    /// takes the address, login, database and TLS certificates, and makes its own connections.
+    /// as [`strictness`](Self::strictness) says, and logs what it finds. The address is a text:
+    /// `redis://[user:password@]host[:port][/database]`, `redis+unix:///path`, `rediss://…` with the
+    /// feature `tls`, or `redis+sentinel://…`, `redis+cluster://…` and `redis+quorum://…` for several
+    /// servers. Or it is a `Client` or `ConnectionInfo` of [`redis::client`](crate::redis::client).
+    /// From a client Leasehold takes the address, login, database and TLS certificates, and makes its
+    /// own connections.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -333,9 +334,9 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect), without [`ConnectError::TokioEnded`];
-    /// [`ConnectError::NotExamined`] with [`Strictness::Refuse`], and [`ConnectError::Store`] only for settings that cannot work with any server, such as a
-    /// certificate that is not readable.
+    /// As [`connect`](Self::connect), without [`ConnectError::TokioEnded`]. It fails as
+    /// [`ConnectError::NotExamined`] with [`Strictness::Refuse`], and as [`ConnectError::Store`] only
+    /// for settings that cannot work with any server, such as a certificate that is not readable.
     pub fn connect_lazy<A>(self, address: A) -> Result<LockRuntime, ConnectError>
     where
         A: TryInto<RedisAddress, Error: Into<AddressError>>,

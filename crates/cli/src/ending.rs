@@ -8,7 +8,7 @@ use leasehold::error::{
 
 use crate::output::write_err;
 
-/// Why a command did not do what it was asked for.
+/// Why a command failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The arguments are wrong.
@@ -39,7 +39,7 @@ pub(crate) struct ExitCodes {
     pub(crate) lost: u8,
     pub(crate) unended: u8,
     pub(crate) config: u8,
-    /// Of a `--once` that was done before.
+    /// The exit code of a `--once` that was done before.
     pub(crate) done: u8,
 }
 

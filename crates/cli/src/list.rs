@@ -57,7 +57,7 @@ async fn rows(mut list: LockList) -> Result<u8, Failure> {
     failed.map_or(Ok(0), Err)
 }
 
-/// Keeps the last failure, which the program ends with, and tells the one before.
+/// Keeps the last failure, with which the program ends, and prints the one before.
 fn told(last: &mut Option<Failure>, failure: Failure) {
     if let Some(before) = last.replace(failure) {
         before.tell();

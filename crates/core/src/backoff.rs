@@ -12,7 +12,7 @@ pub fn backoff(shortest: Duration, longest: Duration, failures: u32, fraction: f
         .with_max_delay(longest)
         .with_factor(2.0)
         .without_max_times();
-    // So many pauses double the shortest of all into the longest of all.
+    // So many doublings lead from the shortest pause of all to the longest.
     let failures = failures.min(64) as usize;
     let full = pauses.build().nth(failures).unwrap_or(longest);
     full.mul_f64(0.5 + fraction.clamp(0.0, 1.0) / 2.0)

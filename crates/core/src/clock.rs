@@ -32,7 +32,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn unix_time(&self) -> Duration;
 }
 
-/// The output of some work, or `None` when the deadline comes first; dropped, it drops the work.
+/// Runs some work; returns `None` if the deadline comes first. Dropping the future drops the work.
 pub(crate) async fn within<T>(
     clock: &dyn Clock,
     deadline: Instant,
@@ -45,8 +45,8 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// A point in time of a [`Clock`], in nanoseconds since an origin that is its own.
-// The origin is one: `Option<Instant>` uses the zero, and is no larger.
+/// A point in time of a [`Clock`], in nanoseconds since the origin of that clock.
+// The origin is 1, not 0, so that `Option<Instant>` is no larger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Instant(NonZeroU64);
 

@@ -4,20 +4,20 @@ use leasehold_core::Instant;
 
 use crate::error::OptionsError;
 
-/// For how long one wait puts up with a server that does not answer. It looks from time to time:
-/// nothing has to wake all who wait when an outage begins.
+/// For how long one wait tolerates a server that does not answer. The wait checks that from time to
+/// time, so that an outage need not wake all waiting tasks when it begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutagePatience {
     patience: Duration,
     /// Silence before this does not count.
     counts_from: Instant,
     look_at: Instant,
-    /// A silence during which this process stood still for a part.
+    /// An outage during a part of which this process stood still.
     excused: Option<Instant>,
 }
 
 impl OutagePatience {
-    /// A look that comes later than this after its time shows that the process itself stood still.
+    /// If a check comes later than this after its time, the process itself stood still.
     const LATE: Duration = Duration::from_millis(500);
 
     pub(crate) fn new(patience: Duration, now: Instant) -> Self {
@@ -25,13 +25,13 @@ impl OutagePatience {
         Self { patience, counts_from: now, look_at: now + patience, excused: None }
     }
 
-    /// When to look next.
+    /// When to check next.
     pub(crate) fn look_at(&self) -> Instant {
         self.look_at
     }
 
-    /// Whether the silence is enough at `now`. `silent_since` is asked only when it is time to
-    /// look; the wait looks in time from `looks_from` on.
+    /// Whether the outage has lasted for long enough at `now`. `silent_since` is called only when a check
+    /// is due. From `looks_from` on, the wait was able to check in time.
     pub(crate) fn is_over(
         &mut self,
         now: Instant,

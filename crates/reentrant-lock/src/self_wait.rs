@@ -31,8 +31,7 @@ struct Suspect {
 impl Suspicion {
     const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// The call is about to wait. Only a suspicious one sets a timer: most calls that wait are
-    /// none.
+    /// The call is about to wait. Only a suspicious call sets a timer, and most are not.
     pub(crate) fn of(
         engine: &Engine,
         name: &LockName,

@@ -38,9 +38,9 @@ pub struct Share {
     pub min_hold: Option<Duration>,
 }
 
-/// One lease in its holder's eyes: what it may believe, and the signal of the end.
+/// One lease as its holder knows it: until when it is believed, and the signal of its end.
 ///
-/// Every method looks at the clock first: after a pause of the process, a lost lease shows as lost.
+/// Every method reads the clock first: after a pause of the process, a lost lease shows as lost.
 /// Lost never turns back into held. In a fork of its process it shows as lost as well, and nothing
 /// of it is touched: another thread may have had its mutex.
 pub struct HeldLease {
@@ -114,7 +114,7 @@ impl HeldLease {
         }
     }
 
-    /// As [`close_until`](Self::close_until), if the lease is held; the state that decided.
+    /// As [`close_until`](Self::close_until), if the lease is held. Returns the state of the lease.
     pub fn close_if_held(&self, at: Instant) -> LeaseState {
         if let lost @ LeaseState::Lost(_) = self.state() {
             return lost;
@@ -187,7 +187,7 @@ impl HeldLease {
         self.change(now, |rules| rules.extended(now, sent_at, remaining))
     }
 
-    /// A renewal was confirmed at `now`; whether the lease is still held.
+    /// A renewal was confirmed at `now`. Returns whether the lease is still held.
     pub(crate) fn renewed(&self, now: Instant, sent_at: Instant, remaining: Duration) -> bool {
         let mut belief = now;
         let state = self.change(now, |rules| {
@@ -253,7 +253,7 @@ impl HeldLease {
         self.life().map_or(LeaseState::Lost(LossReason::Forked), |life| life.rules.present())
     }
 
-    /// What changes of it; `None` in a fork.
+    /// The part of it that changes; `None` in a fork.
     fn life(&self) -> Option<MutexGuard<'_, Life>> {
         (!self.is_forked()).then(|| self.life.lock())
     }
@@ -404,7 +404,7 @@ impl Future for Lost {
 
 impl Drop for Lost {
     fn drop(&mut self) {
-        // Its timer may belong to a thread that a fork has not.
+        // Its timer may belong to a thread that does not exist in a fork.
         if self.news.is_some() && self.lease.is_forked() {
             mem::forget(self.news.take());
         }

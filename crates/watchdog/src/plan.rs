@@ -65,7 +65,7 @@ impl RenewalPlan {
         };
     }
 
-    /// When to look at the turn again after `now`, if it ends at `deadline` otherwise.
+    /// When to check the turn again after `now`, if it ends at `deadline` without a renewal.
     pub fn wake_at(&self, now: Instant, deadline: Instant) -> Instant {
         let next = self.next.filter(|next| !self.is_in_flight || *next > now);
         next.map_or(deadline, |next| next.min(deadline))
@@ -90,7 +90,7 @@ impl RenewalPlan {
         patience.clamp(sixth.min(SOON), sixth)
     }
 
-    /// A renewal goes out at `now`.
+    /// A renewal is sent at `now`.
     ///
     /// The next one follows after a third of the ttl, less up to a twentieth of that, and is
     /// planned now: nearly every answer confirms, and then changes nothing in the order of turns.

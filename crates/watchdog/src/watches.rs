@@ -59,13 +59,13 @@ pub(crate) struct WatchedTurn {
     plan: RenewalPlan,
 }
 
-/// How many turns that are not due yet, and do not fit, are looked at to fill the commands.
+/// To fill the commands, so many turns are checked that are not due yet and do not fit.
 const MAX_EXAMINED: usize = 8 * RenewalBatch::MAX;
 
 impl Watches {
     /// Nothing is watched yet; a [`Watchdog`](crate::Watchdog) has to be started.
     ///
-    /// `renews` decides whether a turn is renewed, by whether a task holds a lease of it.
+    /// `renews` decides whether a turn is renewed; its argument is whether a task holds a lease of it.
     pub fn new(
         outages: Arc<OutageWatch>,
         entropy: Arc<dyn Entropy>,
@@ -80,7 +80,7 @@ impl Watches {
         &self.outages
     }
 
-    /// Whether this process is the one whose turns are watched, and not a fork of it.
+    /// Whether this is the process whose turns are watched, and not a fork of it.
     pub(crate) fn is_here(&self) -> bool {
         self.outages.origin().is_here(self.clock().now())
     }
@@ -119,7 +119,7 @@ impl Watches {
             let at = occupy(&mut watched);
             (queue.insert(at, watched), at)
         });
-        // Looking too early costs less than a change of the order for every holder.
+        // To check a turn too early costs less than to reorder the queue for every holder.
         if queue.at(key).is_some_and(|present| at < present) {
             queue.reschedule(key, at);
         }
@@ -184,7 +184,7 @@ impl Watches {
             let mut queue = self.queue.lock();
             let holder = queue.get(key).and_then(|watched| watched.lease.as_ref());
             if holder.is_none_or(|holder| !Arc::ptr_eq(holder, &lease)) {
-                // The lease has changed hands: the turn is looked at again.
+                // The lease has another holder by now: the turn is checked again.
                 continue;
             }
             match state {
@@ -195,14 +195,14 @@ impl Watches {
                 }
                 // Its holder is releasing it at this moment.
                 LeaseState::Released => queue.reschedule(key, now + LATER),
-                // It was extended at this moment: the turn is looked at again.
+                // It was extended at this moment: the turn is checked again.
                 LeaseState::Held { .. } => {}
             }
         }
         Some(work)
     }
 
-    /// Puts the renewals that are due into commands, and those along that soon are. Returns the
+    /// Puts the renewals that are due into commands, together with those that soon are. Returns the
     /// leases that have ended; `None` when the watchdog is to stop.
     fn renew_due(&self, now: Instant, work: &mut DueWork) -> Option<Vec<(Key, Arc<HeldLease>)>> {
         let mut queue = self.queue.lock();
@@ -283,7 +283,7 @@ impl WatchedTurn {
         self.plan.due_for(now).filter(|_| renews(self.lease.is_some()))
     }
 
-    /// A renewal goes out; for how long its answer is awaited.
+    /// A renewal is sent. Returns for how long its answer is awaited.
     fn renew(&mut self, now: Instant, fraction: f64) -> Duration {
         self.plan.sent(now, fraction);
         let believed_until = self.lease.as_ref().map_or(now, |lease| lease.believed_until());
@@ -297,7 +297,7 @@ impl WatchedTurn {
         self.turn
     }
 
-    /// When to look at the turn again.
+    /// When to check the turn again.
     fn wake_at(&self, now: Instant) -> Instant {
         let lease = self.lease.as_deref();
         lease.map_or(now + LATER, |lease| self.plan.wake_at(now, lease.deadline()))

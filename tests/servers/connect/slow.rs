@@ -95,7 +95,7 @@ async fn a_slow_network_is_no_outage_and_keeps_its_connections() {
     let (accepted, leases) = (proxy.counts().accepted, seen.leases.load(Ordering::Relaxed));
     eprintln!("{accepted} connections, {leases} leases, {seen:?}");
     assert_eq!(seen.unavailable.load(Ordering::Relaxed), 0, "nothing was wrong");
-    // Of each process: 2 lanes, 1 for renewals, 2 to subscribe, 4 in the pool.
+    // Of each process: 2 for commands, 1 for renewals, 2 to subscribe, 4 in the pool.
     assert!(accepted <= 18, "{accepted} connections were made");
     assert!(leases > 0, "nobody got the lock");
 }

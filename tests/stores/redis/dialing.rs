@@ -41,7 +41,7 @@ async fn a_call_ends_at_its_deadline_while_a_dial_goes_on() {
     let peer = ScriptedPeer::start(|command: &[String]| match command[0].as_str() {
         "HELLO" => Reply::hello("7.2.0", 2),
         "CLIENT" => Reply::ok(),
-        // The second lane is dialled by the first acquire; its script is not answered.
+        // The second connection is made for the first acquire; its script is not answered.
         _ if command.iter().any(|word| word.contains("orders/42")) => Reply::Silence,
         _ => Reply::bulk("ok"),
     })

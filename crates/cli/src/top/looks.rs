@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 /// The most steps in a second; each is a short command.
 // ADR 0022
 pub(super) const STEPS_PER_SECOND: u32 = 200;
-/// The time from the beginning of a look to that of the next, if it does not take longer.
+/// The time from the beginning of one look to the beginning of the next, unless a look takes longer.
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// All locks, each seen at one moment.
@@ -27,7 +27,7 @@ pub(super) struct Look {
     pub(super) took: Duration,
 }
 
-/// Looks again and again, until nobody wants it any more; not while it is paused.
+/// Looks again and again, except while it is paused, until the view ends.
 pub(super) async fn look_on(
     locks: LockRuntime,
     pattern: NamePattern,

@@ -1,4 +1,4 @@
-//! What servers and Sentinels have told, before anybody judges it.
+//! What servers and Sentinels answered, before the rules judge it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,7 +41,7 @@ impl fmt::Display for NotRead {
     }
 }
 
-/// Everything that was gathered of one deployment.
+/// All facts about one deployment.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -49,25 +49,25 @@ pub(crate) struct Facts {
     pub(crate) servers: Vec<ServerFacts>,
 }
 
-/// How the servers of a deployment belong together.
+/// The topology of a deployment.
 #[derive(Debug)]
 pub(crate) enum Deployment {
     Server,
     Sentinels(Sentinels),
-    /// How many slots have an owner; the error if no node told.
+    /// How many slots have an owner; the error if no node answered.
     Cluster(Result<u32, StoreError>),
     /// Independent masters, of which a majority grants, and how they are used.
     Quorum(QuorumSettings),
 }
 
 impl Deployment {
-    /// Whether replicas take over here.
+    /// Whether a replica may become the master in this topology.
     pub(crate) fn fails_over(&self) -> bool {
         matches!(self, Self::Sentinels(_) | Self::Cluster(_))
     }
 }
 
-/// What was gathered of one master.
+/// The facts about one master.
 #[derive(Debug)]
 pub(crate) struct ServerFacts {
     /// Where it listens.
@@ -76,18 +76,18 @@ pub(crate) struct ServerFacts {
     pub(crate) told: Result<ServerTold, StoreError>,
 }
 
-/// What a server has told.
+/// What a server answered.
 #[derive(Debug)]
 pub(crate) struct ServerTold {
     /// Its name and version, as `redis 7.0.15`.
     pub(crate) version: String,
-    /// The ids of the runs to which several connections to the address lead; empty if they are not told.
+    /// The ids of the runs to which several connections to the address lead; empty if they are unknown.
     pub(crate) runs: BTreeSet<String>,
     /// The fields of `INFO`.
     pub(crate) info: Reading<Fields>,
-    /// What `CONFIG GET` told; not read if it told of no setting.
+    /// The answer to `CONFIG GET`; an empty one counts as not read.
     pub(crate) settings: Reading<Fields>,
-    /// How many replicas `ROLE` names; asked only where `INFO` told nothing.
+    /// How many replicas `ROLE` names; asked only if `INFO` could not be read.
     pub(crate) role: Option<Reading<usize>>,
     pub(crate) timing: Reading<RoundTrips>,
     /// Whether every kind of command could be run by scripts.
@@ -111,7 +111,7 @@ impl ServerTold {
         self.settings.as_ref().ok()?.get(name)
     }
 
-    /// What becomes of the keys when the memory is full.
+    /// The eviction policy: what becomes of the keys when the memory is full.
     pub(crate) fn policy(&self) -> Option<&str> {
         self.setting("maxmemory-policy").or_else(|| self.info("maxmemory_policy"))
     }
@@ -136,7 +136,7 @@ impl ServerTold {
     }
 }
 
-/// Fields with names, as `INFO` and `CONFIG GET` tell them.
+/// Fields with names, as in `INFO` and `CONFIG GET`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) BTreeMap<String, String>);
 
@@ -155,10 +155,10 @@ impl Fields {
         self.get(name)?.parse().ok()
     }
 
-    /// How many replicas keep up: they are online, and were heard within the last seconds.
+    /// How many replicas keep up: they are online, and acknowledged within the last seconds.
     fn replicas(&self) -> Option<usize> {
         let listed: usize = self.number("connected_slaves")?;
-        // No more than there are fields, however many the server says that it has.
+        // Limited by the number of fields, whatever number the server claims.
         let listed = 0..listed.min(self.0.len());
         let replica = |number: usize| self.get(&format!("slave{number}"));
         Some(listed.filter_map(replica).filter(keeps_up).count())
@@ -168,14 +168,14 @@ impl Fields {
 /// A replica acknowledges every second.
 const MAX_LAG: u64 = 5;
 
-/// Whether `INFO` tells of a replica that has what the master has, but for the lag of the network.
+/// Whether a line of `INFO` describes a replica that has all writes but those on the network.
 fn keeps_up(replica: &&str) -> bool {
     let field = |name: &str| replica.split(',').find_map(|field| field.strip_prefix(name));
     let lag = field("lag=").and_then(|lag| lag.parse().ok()).unwrap_or(0);
     field("state=") == Some("online") && lag <= MAX_LAG
 }
 
-/// What a few round trips told.
+/// What a few round trips showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundTrips {
     pub(crate) median: Duration,
@@ -190,7 +190,7 @@ pub(crate) struct RoundTrips {
 pub(crate) struct ClusterNode {
     /// The fields of `CLUSTER INFO`.
     pub(crate) info: Fields,
-    /// How many replicas of this node are well, as `CLUSTER SLOTS` tells.
+    /// How many healthy replicas this node has, by `CLUSTER SLOTS`.
     pub(crate) replicas: Option<usize>,
 }
 
@@ -216,12 +216,11 @@ pub(crate) struct Sentinels {
     pub(crate) all: Vec<SentinelFacts>,
 }
 
-/// What was gathered of one Sentinel.
+/// The facts about one Sentinel.
 #[derive(Debug)]
 pub(crate) struct SentinelFacts {
     pub(crate) place: String,
-    /// What it knows of a master of the name, if it knows one; the words of the failure if it did not
-    /// answer.
+    /// What it knows of the master of that name, if it knows one; or why it did not answer.
     pub(crate) told: Result<Option<NamedMaster>, String>,
 }
 
@@ -241,19 +240,19 @@ pub(crate) struct WatchedMaster {
     pub(crate) replicas: Option<usize>,
     /// How many other Sentinels it knows.
     pub(crate) others: Option<usize>,
-    /// After how much silence it takes the master for dead.
+    /// After how long without an answer it takes the master for dead.
     pub(crate) down_after: Option<Duration>,
     /// Whether it takes the master for dead now.
     pub(crate) is_down: bool,
 }
 
 impl Sentinels {
-    /// The Sentinels that answered: their places, and the master that each names.
+    /// The Sentinels that answered: their endpoints, and the master that each names.
     pub(crate) fn answers(&self) -> impl Iterator<Item = (&str, Option<&NamedMaster>)> {
         self.all.iter().filter_map(|one| Some((&*one.place, one.told.as_ref().ok()?.as_ref())))
     }
 
-    /// What the Sentinels watch, as far as they told it.
+    /// What the Sentinels that answered know of the master.
     pub(crate) fn watched(&self) -> impl Iterator<Item = (&str, &WatchedMaster)> {
         self.answers().filter_map(|(place, named)| Some((place, named?.watched.as_ref().ok()?)))
     }

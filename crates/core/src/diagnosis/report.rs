@@ -25,7 +25,7 @@ impl Diagnosis {
         Self { address: None, findings: Vec::new(), servers: Vec::new() }
     }
 
-    /// Applies all rules to what was gathered at an address, which holds no password.
+    /// Applies all rules to the facts of an address. The address has no password.
     pub(crate) fn of(address: String, facts: &Facts, expected: &Expected) -> Self {
         let mut findings = Vec::<Finding>::new();
         for finding in rules::judge(facts, expected) {
@@ -106,7 +106,7 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-/// A server that was examined, and what it told of itself.
+/// A server that was examined, and what it said about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExaminedServer {
@@ -136,7 +136,7 @@ impl ExaminedServer {
     }
 }
 
-/// In one line.
+/// Shows the server in one line.
 impl fmt::Display for ExaminedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, version, replicas, round_trip, clock } = self;

@@ -7,13 +7,13 @@ use crate::{clock::Instant, durations::BLIP, store::StoreError};
 ///
 /// Commands *fail in a row* from a first failure on, until an outage ends, or until a
 /// [`tick`](Self::tick) at which the last command has succeeded and every failure is in the log. The
-/// first failure has a line of its own, if there was none in the last seconds; the others share one at
-/// each tick; one more line tells the end. A command that was sent before that end, and fails after it,
-/// begins nothing.
+/// first failure has a line of its own, unless there was one in the last seconds. The others share a
+/// line at each tick. One more line tells the end. A command that was sent before that end and fails
+/// after it begins no new row.
 #[derive(Debug)]
 pub(super) struct OutageLog {
     failures: Option<Failures>,
-    /// When commands failed no longer.
+    /// When commands stopped failing.
     ended_at: Option<Instant>,
     /// Whether the last command has succeeded.
     succeeded: bool,
@@ -34,20 +34,20 @@ pub(super) struct Failures {
     last_error: Option<StoreError>,
     /// How many leases were lost since the first failure.
     lost: u64,
-    /// How long the longest outage was that ended meanwhile.
+    /// The duration of the longest outage that ended meanwhile.
     longest_outage: Duration,
 }
 
-/// What the log is to tell at the end of a few seconds.
+/// A line for the log at the end of a few seconds.
 #[derive(Debug)]
 pub(super) struct Unlogged {
     /// Commands have failed since the last line.
     pub(super) failing: Option<Failures>,
     /// Commands fail no longer.
     pub(super) over: Option<Failures>,
-    /// So many leases were lost without a line of their own.
+    /// This number of leases were lost without a line of their own.
     pub(super) lost: u64,
-    /// So many fence counters lost data without a line of their own.
+    /// This number of fence counters lost data without a line of their own.
     pub(super) regressed: u64,
 }
 
@@ -67,7 +67,7 @@ impl Default for OutageLog {
 }
 
 impl OutageLog {
-    /// A command of `sent_at` succeeded or failed at `now`; whether its failure has a line of its own.
+    /// A command of `sent_at` succeeded or failed at `now`. Returns whether its failure has a line of its own.
     pub(super) fn ended(
         &mut self,
         now: Instant,
@@ -101,7 +101,7 @@ impl OutageLog {
         if outage < BLIP { None } else { self.end(now) }
     }
 
-    /// A lease was lost; whether that has a line of its own.
+    /// A lease was lost. Returns whether that has a line of its own.
     pub(super) fn lost(&mut self, now: Instant) -> bool {
         if let Some(failures) = &mut self.failures {
             failures.lost += 1;
@@ -212,7 +212,7 @@ impl Limit {
         is_admitted
     }
 
-    /// How many were counted since the last call.
+    /// How many events were counted since the last call.
     fn take_others(&mut self) -> u64 {
         std::mem::take(&mut self.others)
     }

@@ -67,7 +67,7 @@ impl OutageState {
         self.leave();
     }
 
-    /// A command is in flight no longer, and shows nothing.
+    /// A command is no longer in flight; its outcome says nothing about the server.
     fn leave(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 && self.unanswered == 0 {

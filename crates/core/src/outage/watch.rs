@@ -53,7 +53,7 @@ impl OutageWatch {
         self.known.lock().0.clone()
     }
 
-    /// A lease was lost at `now`, which had been held for so long.
+    /// A lease was lost at `now`, after it had been held for some time.
     pub fn lost(
         &self,
         now: Instant,
@@ -131,7 +131,7 @@ impl OutageWatch {
         }
     }
 
-    /// The sender of a command waits for its reply no longer.
+    /// The sender of a command has stopped waiting for its reply.
     pub(super) fn given_up(&self) {
         let now = self.clock.now();
         if self.origin.is_here(now) {

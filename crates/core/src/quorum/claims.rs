@@ -47,18 +47,18 @@ impl Candidate {
 /// What the calls of this process for one acquisition share.
 #[derive(Debug, Default)]
 pub(super) struct Claim {
-    /// Whose try it is: two at once would stand in each other's way at the nodes.
+    /// Held by the call that tries: two tries at once would take nodes from each other.
     turn: AsyncMutex<()>,
     /// A node has said that it is the acquisition's turn.
     called: Notify,
     /// Whether the acquisition is released or withdrawn: no call may get it any more.
     is_over: AtomicBool,
-    /// What it waits with, and until when, unless it is heard again.
+    /// What it waits with, and until when, unless another heartbeat comes.
     waiting: Mutex<Option<(Candidate, Instant)>>,
 }
 
 impl Claim {
-    /// Waits until no other call tries; `None` if one still does so at the deadline.
+    /// Waits until no other call tries; `None` if one still tries at the deadline.
     pub(super) async fn turn(
         &self,
         clock: &dyn Clock,
@@ -70,7 +70,7 @@ impl Claim {
         }
     }
 
-    /// Waits for a message of a node, until an instant; whether one came. One that came before counts.
+    /// Waits for a message of a node, until an instant; returns whether one came, also before the call.
     pub(super) async fn called(&self, clock: &dyn Clock, until: Instant) -> bool {
         within(clock, until, self.called.notified()).await.is_some()
     }
@@ -79,7 +79,7 @@ impl Claim {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Remembers that it waits; whether that is new.
+    /// Remembers that it waits; returns whether that is new.
     pub(super) fn wait(&self, candidate: Candidate, until: Instant) -> bool {
         let mut waiting = self.waiting.lock();
         let Some((known, known_until)) = waiting.as_mut() else {
@@ -101,7 +101,7 @@ impl Claim {
         self.waiting.lock().clone()
     }
 
-    /// For how long nodes have seen it wait, as they told last.
+    /// For how long nodes have seen it wait, by their last answers.
     pub(super) fn waited(&self) -> Duration {
         self.waiting.lock().as_ref().map(|(one, _)| one.waited).unwrap_or_default()
     }

@@ -27,7 +27,7 @@ pub enum Word {
     Ask {
         /// The number of this try.
         attempt: u64,
-        /// The fence that the asker proposes.
+        /// The fence that the acquisition proposes.
         ballot: u64,
         /// How long the lease is to live.
         ttl: Duration,
@@ -88,7 +88,7 @@ pub enum Word {
         attempt: u64,
         /// A token of its block; 0 for any.
         fence: u64,
-        /// Whether to remember the try as dead where it has no lease: its ask may come later.
+        /// Whether a node without the lease remembers the try as dead: its vote may arrive later.
         marks: bool,
     },
     /// Keep a lock closed for exactly a time, in place of its lease.
@@ -100,7 +100,7 @@ pub enum Word {
         /// For how long.
         rest: Duration,
     },
-    /// Take back all tries of the acquisition, and its place.
+    /// Withdraw all tries of the acquisition, and its place in the queue.
     Withdraw,
     /// End the lease that an operator saw, and move the fence on.
     Force {
@@ -117,7 +117,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// The number of the try that it is about; 0 for any.
+    /// The number of its try; 0 for any.
     pub fn attempt(&self) -> u64 {
         match *self {
             Self::Ask { attempt, .. }
@@ -132,7 +132,7 @@ impl Word {
     }
 }
 
-/// What comes of a command to a node.
+/// The answer of a node to a command, or its failure.
 pub type NodeReply = Result<NodeAnswer, StoreError>;
 
 /// What a node answers.
@@ -151,14 +151,14 @@ pub enum NodeAnswer {
     Held {
         /// How long it has left.
         remaining: Duration,
-        /// Whether others are known to wait; told only where a lease is settled.
+        /// Whether others are known to wait; set only by the answer that settles a lease.
         contended: bool,
     },
     /// There is no such lease.
     Gone,
     /// The lease was ended.
     Ended {
-        /// The node's counter by now, 0 where it is not told.
+        /// The node's counter by now; 0 if the answer does not have it.
         counter: u64,
     },
     /// The lock is closed for a while.
@@ -193,7 +193,7 @@ pub struct Vote {
     pub remaining: Duration,
     /// Whether others wait for the lock.
     pub contended: bool,
-    /// The node's time, in microseconds since the Unix epoch; 0 where it is not told.
+    /// The node's time, in microseconds since the Unix epoch; 0 if the answer does not have it.
     pub now: u64,
 }
 
@@ -208,7 +208,7 @@ pub struct Busy {
     pub older: u64,
     /// Who holds it; `None` while it is another's turn.
     pub holder: Option<AcquisitionId>,
-    /// For how long the one that asks has waited there.
+    /// For how long this acquisition has waited there.
     pub waited: Duration,
     /// The node's time, in microseconds since the Unix epoch.
     pub now: u64,

@@ -13,7 +13,7 @@ pub(crate) fn too_few(
     failed(&what, failures, may_have_run)
 }
 
-/// The error of a look at a lock of which too few nodes have a lease, while others that may have it did not
+/// The error of an inspection that found a lease on a minority, while nodes that may have it did not
 /// answer.
 pub(crate) fn minority(
     having: usize,
@@ -29,7 +29,7 @@ pub(crate) fn minority(
     failed(&what, failures, false).as_answer()
 }
 
-/// That of the worst node says why.
+/// The reason is the error of the worst node.
 fn failed(what: &str, failures: &[StoreError], may_have_run: bool) -> StoreError {
     let worst = failures.iter().find(|error| !error.kind().is_transient());
     let why = worst.or_else(|| failures.first());
@@ -69,7 +69,7 @@ pub(crate) fn not_served(what: impl Into<Cow<'static, str>>, remedy: &'static st
     StoreError::new(StoreErrorKind::Config, what, remedy)
 }
 
-/// A lock is to be kept closed for longer than a node stays out that has lost its data.
+/// The error of a lock that is to stay closed for longer than a node that lost its data stays out.
 pub(crate) fn kept_for_too_long(rest: Duration, longest: Duration) -> StoreError {
     let what = format!(
         "a lock is to stay closed for {rest:?}, above the longest ttl {longest:?} of the quorum"
@@ -80,7 +80,7 @@ pub(crate) fn kept_for_too_long(rest: Duration, longest: Duration) -> StoreError
     )
 }
 
-/// Another call asks for the same acquisition, and has not ended in time.
+/// The error when another call for the same acquisition has not ended in time.
 pub(crate) fn still_tried() -> StoreError {
     let what = "an earlier try for it has not ended: too few nodes answer it";
     StoreError::new(StoreErrorKind::Indeterminate, what, "check the nodes and the network")

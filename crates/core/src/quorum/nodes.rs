@@ -30,7 +30,7 @@ pub(super) struct Nodes<N> {
     pub(super) settings: QuorumSettings,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) entropy: Arc<dyn Entropy>,
-    /// Where what goes on in the background runs.
+    /// The tokio runtime of background tasks.
     pub(super) runtime: Handle,
 }
 
@@ -39,7 +39,7 @@ impl<N: QuorumNode> Nodes<N> {
         self.each.len()
     }
 
-    /// How many of them decide.
+    /// How many nodes are a majority.
     pub(super) fn majority(&self) -> usize {
         majority(self.count())
     }
@@ -78,7 +78,7 @@ impl<N: QuorumNode> Nodes<N> {
         }
     }
 
-    /// Remembers how well a node has answered, and the time that it told.
+    /// Remembers how well a node has answered, and the time on its clock.
     pub(super) fn note(&self, node: usize, sent_at: Instant, reply: &NodeReply) {
         let (now, health) = (self.clock.now(), &self.health[node]);
         match reply {
@@ -99,7 +99,7 @@ impl<N: QuorumNode> Nodes<N> {
         health.on_answer(now.saturating_since(sent_at));
     }
 
-    /// Why a reply counts as none.
+    /// Why a reply does not count.
     pub(super) fn failure(&self, node: usize, reply: &NodeReply) -> Option<StoreError> {
         match reply {
             Err(error) => Some(error.clone()),
@@ -117,9 +117,9 @@ impl<N: QuorumNode> Nodes<N> {
         order(usize::from(slot_of_lock(name)), self.count(), unwell)
     }
 
-    /// The time for ballots about a lock, in microseconds since the Unix epoch: that of the node at which all who
-    /// ask for the lock begin, so that they agree about it; if it has not told its time, that of the next one
-    /// that has; at first that of the process.
+    /// The time for ballots about a lock, in microseconds since the Unix epoch. It is that of the first node of
+    /// the lock, so that all processes agree; if that has not told its time, that of the next node; if none
+    /// has, that of the process.
     pub(super) fn micros(&self, name: &LockName) -> u64 {
         let now = self.clock.now();
         let in_turn = order(usize::from(slot_of_lock(name)), self.count(), 0);
@@ -133,8 +133,8 @@ impl<N: QuorumNode> Nodes<N> {
     }
 }
 
-/// Those in good health come first, each name from a node of its own on, so that all who ask for a name meet at
-/// the same nodes.
+/// The order in which nodes are asked: healthy ones first. Each name begins at another node, so that all
+/// processes that ask for a name ask the same nodes.
 fn order(start: usize, nodes: usize, unwell: NodeSet) -> Vec<usize> {
     let mut order: Vec<_> = (0..nodes).map(|step| (start + step) % nodes).collect();
     order.sort_by_key(|node| unwell & bit(*node) != 0);

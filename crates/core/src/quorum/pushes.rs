@@ -6,10 +6,10 @@ use crate::{
     types::{AcquisitionId, LockName, RuntimeId},
 };
 
-/// The fence of a message for an acquisition that waits; those for a holder have that of its lease.
+/// The fence in a message for a waiter. A message for a holder has the fence of its lease.
 const TURN: u64 = 1;
 
-/// Hears the messages of all nodes for one runtime, and passes on what they mean together.
+/// Receives the messages of all nodes for one runtime, and merges them into one.
 #[derive(Debug)]
 struct NodePushes<N: QuorumNode> {
     quorum: Weak<Quorum<N>>,

@@ -34,7 +34,7 @@ pub(super) struct Record {
     pub(super) label: RuntimeLabel,
     pub(super) keeps: bool,
     pub(super) holds: Option<HoldUpdate>,
-    /// Until when a majority has it at least, by what was told in time.
+    /// Until when a majority has it at least, by the answers that came in time.
     pub(super) until: Instant,
 }
 
@@ -53,7 +53,7 @@ impl Record {
         }
     }
 
-    /// What ends it at a node. One that was asked, and did not say that it has the lease, may be asked later.
+    /// The command that ends it at a node. A node that has not answered may get the vote later.
     pub(super) fn end(&self, node: usize) -> NodeCommand {
         let marks = self.asked & !self.holding & bit(node) != 0;
         let word = Word::End { attempt: self.attempt, fence: 0, marks };
@@ -88,7 +88,7 @@ impl Records {
         self.get_mut(id).filter(|record| record.first == fence && record.name == *name)
     }
 
-    /// Adds one; those of leases that ran out go when they are as many as all others.
+    /// Adds a record. Records of expired leases are removed when they are as many as all others.
     pub(super) fn insert(&mut self, record: Record, now: Instant) {
         self.all.insert(record.id, record);
         if self.all.len() > self.swept * 2 + 64 {

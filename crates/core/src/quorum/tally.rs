@@ -5,12 +5,12 @@ use super::command::{Busy, NodeAnswer, Vote};
 /// The most nodes of a quorum.
 pub(crate) const MOST_NODES: usize = 7;
 
-/// How many of so many nodes decide.
+/// How many nodes are a majority of `nodes`.
 pub fn majority(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// Which of the nodes: a bit for each.
+/// A set of nodes, with one bit for each.
 pub(crate) type NodeSet = u8;
 
 /// The bit of a node.
@@ -33,7 +33,7 @@ pub(crate) fn members(nodes: NodeSet) -> impl Iterator<Item = usize> {
 pub struct VoteCount {
     nodes: usize,
     votes: [Option<Vote>; MOST_NODES],
-    /// Those that were asked.
+    /// The nodes that were asked.
     asked: NodeSet,
     granted: NodeSet,
     busy: NodeSet,
@@ -47,16 +47,16 @@ pub struct VoteCount {
     refusal: Refusal,
 }
 
-/// What nodes told that refused a lease.
+/// What the nodes said that refused a lease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// When a majority may be free.
     pub(crate) remaining: Duration,
     /// Whether a holder may keep the lock idle.
     pub(crate) keeps: bool,
-    /// How many others wait for longer, as far as it is known.
+    /// How many others have waited for longer, as far as the nodes know.
     pub(crate) older: u64,
-    /// For how long nodes have seen the one that asks wait.
+    /// For how long nodes have seen this acquisition wait.
     pub(crate) waited: Duration,
 }
 
@@ -155,7 +155,7 @@ impl VoteCount {
         count(self.granted | self.busy) >= majority(self.nodes)
     }
 
-    /// How many of the nodes asked may still grant, or have.
+    /// How many of the asked nodes have granted or may still grant.
     pub(crate) fn hopeful(&self) -> usize {
         count(self.asked & !(self.busy | self.failed))
     }
@@ -165,7 +165,7 @@ impl VoteCount {
         self.granted
     }
 
-    /// The nodes where others have the lock, or stand before.
+    /// The nodes where others have the lock, or are before this acquisition.
     pub(crate) fn busy(&self) -> NodeSet {
         self.busy
     }
@@ -183,8 +183,7 @@ impl VoteCount {
             .filter(move |(node, _)| of & bit(*node) != 0)
     }
 
-    /// What the nodes told that refused. A majority may be free when as many of those that are busy have become
-    /// free as it needs.
+    /// What the nodes said that refused. A majority may be free as soon as enough of the busy nodes are.
     pub(crate) fn refusal(&self) -> Refusal {
         let mut waits = self.waits.clone();
         waits.sort_unstable();
@@ -195,7 +194,7 @@ impl VoteCount {
     }
 }
 
-/// How long at least `needed` of the leases are left: the shortest of the longest so many.
+/// How long at least `needed` of the leases last: the shortest of the `needed` longest ones.
 pub(super) fn kth_longest(left: &mut [Duration], needed: usize) -> Duration {
     left.sort_unstable_by(|a, b| b.cmp(a));
     left.get(needed.saturating_sub(1)).copied().unwrap_or_default()

@@ -37,14 +37,14 @@ use crate::{
 /// Commands for one connection: those that wait for it at the same moment travel as one call
 /// (group commit).
 ///
-/// Where little is in flight, the caller sends its command itself. Otherwise a task, the courier,
-/// sends all commands that wait, as one call. While enough couriers are under way, commands gather;
-/// a full batch does not wait, and after [`LONGEST_GATHER`] the caller of a command sends another
-/// courier: a long round trip limits nothing, and no command depends on another caller.
+/// If few calls are in flight, the caller sends its command itself. Otherwise a task, the courier,
+/// sends all waiting commands as one call. While enough couriers are under way, commands wait. A full
+/// batch does not wait, and after [`LONGEST_GATHER`] the caller starts another courier. So a long
+/// round trip delays no other command, and no command depends on another caller.
 ///
 /// On a tokio runtime with one thread, a courier that leaves the server without work answers half
-/// of its callers first, so that server and client work side by side. With several threads, a task
-/// that blocks one of them would hold the other half up.
+/// of its callers first, so that server and client work at the same time. With several threads, a
+/// task that blocks one of them would delay the other half.
 ///
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
@@ -61,8 +61,8 @@ struct BatcherInner<D: Dialect> {
     /// Whether callers are answered in halves.
     splits: bool,
     /// Whether its calls wait for acknowledgements. The server answers nothing else on the
-    /// connection meanwhile, so one call at a time is sent: the next would stand in line there, and
-    /// its deadline would not know it.
+    /// connection meanwhile, so only one call at a time is sent. Otherwise the next call would wait
+    /// at the server, and its deadline would not allow for that.
     waits: bool,
     sharing: Sharing,
     state: Mutex<BatcherState<D::Command>>,
@@ -96,16 +96,16 @@ struct Queued<C> {
 pub(super) const MAX_COMMANDS: usize = 64;
 
 /// With fewer calls in flight, a caller sends its command itself, so that few tasks do not wait for
-/// each other. First on several threads, then on a single one.
+/// each other. The first number is for several threads, the second for a single one.
 const USUAL_CALLS: [usize; 2] = [2, 1];
 
 /// The smallest batch whose callers are answered in halves.
 const SPLIT: usize = 4;
 
-/// A courier whose yields take longer than this finds the tokio runtime busy.
+/// If the yields of a courier take longer than this, the tokio runtime counts as busy.
 const LONGEST_YIELD: Duration = Duration::from_millis(2);
 
-/// For how long couriers do not yield then.
+/// For how long couriers do not yield to a busy tokio runtime.
 const BUSY: Duration = Duration::from_secs(1);
 
 /// How many couriers may be under way before commands gather.
@@ -162,8 +162,8 @@ impl<D: Dialect> Batcher<D> {
         &self.0.connection
     }
 
-    /// Sends a command, alone or with others; indeterminate if it was sent and has no answer in
-    /// time.
+    /// Sends a command, alone or with others. Fails as indeterminate if it was sent and has no answer
+    /// in time.
     pub(super) async fn send(&self, command: D::Command, deadline: Instant) -> CommandAnswer {
         match self.line_up(command, deadline) {
             Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
@@ -306,7 +306,7 @@ impl<D: Dialect> Batcher<D> {
         .await
     }
 
-    /// Sends those commands once more that may be sent again, as one call.
+    /// Sends again, as one call, the commands that may be sent twice.
     async fn deliver_again(
         &self,
         commands: &[D::Command],
@@ -386,20 +386,20 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
-    /// Whether so little is under way that a caller sends its command itself.
+    /// Whether so few calls are in flight that a caller sends its command itself.
     fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
         let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
         state.waiting.is_empty() && state.alone + state.couriers < usual
     }
 
-    /// Where one call at a time is sent, a courier goes when none is.
+    /// If only one call at a time is sent, starts a courier when none is in flight.
     fn go_on(&self, state: MutexGuard<'_, BatcherState<D::Command>>) {
         if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
             self.send_courier(state);
         }
     }
 
-    /// Sends a courier for a command that still waits.
+    /// Starts a courier for a command that still waits.
     fn hurry(&self, number: u64) {
         let state = self.0.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
@@ -414,7 +414,7 @@ impl<D: Dialect> Batcher<D> {
         self.0.splits && state.couriers + state.alone == 1 && state.busy_until <= now
     }
 
-    /// Makes sure that a courier comes for what waits; whether something does.
+    /// Starts a courier if commands wait; returns whether some do.
     fn relieve(&self) -> bool {
         let state = self.0.state.lock();
         let waits = !state.waiting.is_empty();
@@ -433,7 +433,7 @@ impl<D: Dialect> Batcher<D> {
         drop(self.0.runtime.spawn(courier.run()));
     }
 
-    /// Takes a command back that was not sent; whether it still waited.
+    /// Takes back a command that was not sent; returns whether it still waited.
     fn take_back(&self, number: u64) -> bool {
         let mut state = self.0.state.lock();
         let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
@@ -506,8 +506,8 @@ impl<D: Dialect> Courier<D> {
         }
     }
 
-    /// What waits, in order; nobody needs what was dropped before it was sent. All of a batch need
-    /// the same acknowledgements.
+    /// The next batch of waiting commands, in order. A command whose caller has gone is left out. All
+    /// commands of a batch need the same acknowledgements.
     fn batch(&mut self) -> Option<CallBatch<D::Command>> {
         let mut state = self.batcher.0.state.lock();
         if std::mem::take(&mut self.is_coming) {
@@ -525,7 +525,7 @@ impl<D: Dialect> Courier<D> {
             if answer.is_closed() {
                 continue;
             }
-            // Behind a wait, the earliest counts: the wait has to end before it.
+            // If the call waits for acknowledgements, the wait has to end before the earliest deadline.
             let both =
                 |known: Instant| if waits { known.min(deadline) } else { known.max(deadline) };
             due = Some(due.map_or(deadline, both));

@@ -27,19 +27,19 @@ use crate::{
     types::{LockName, Replication},
 };
 
-/// The connections of a store, and more of them for commands that wait for acknowledgements: their own
-/// for each number of replicas, with disks or without. So a demand that cannot be met holds up no
-/// other, and there are as many connections as demands, whatever the timeouts are.
+/// The connections of a store. Commands that wait for acknowledgements have more of them, one set for
+/// each demand: a number of replicas, with disks or without. So a demand that cannot be met delays no
+/// other.
 #[derive(Debug)]
 pub(super) struct Connections {
     recipe: Recipe,
-    /// Which commands share calls behind waits.
+    /// Which commands share calls on connections where commands wait for acknowledgements.
     behind_waits: Sharing,
     plain: Arc<ConnectionSet>,
     by_demand: Mutex<BTreeMap<Demand, Arc<ConnectionSet>>>,
 }
 
-/// Whether disks count, and how many replicas.
+/// A demand: whether disks count, and how many replicas.
 type Demand = (bool, u8);
 
 /// What connections are made of.
@@ -53,16 +53,16 @@ pub(super) struct Recipe {
     pub(super) count: usize,
 }
 
-/// A few connections for commands, each name always on the same one, and one for renewals, so that
-/// nothing queues ahead of them.
+/// A few connections for commands, and one for renewals, so that nothing queues ahead of them. A name
+/// always uses the same connection.
 #[derive(Debug)]
 pub(super) struct ConnectionSet {
     commands: Vec<Batcher<Preamble>>,
     renewals: Connection,
-    /// Whether the connection for renewals was asked for: the first renewal does not wait for it.
+    /// Whether the connection for renewals was begun, so that the first renewal need not wait for it.
     renews: AtomicBool,
-    /// Behind waits, locked while a batch of renewals is sent: the next one would stand in line at the
-    /// server.
+    /// Where renewals wait for acknowledgements: locked while a batch of them is sent, because the
+    /// server would not answer the next one before.
     renewing: Option<sync::Mutex<()>>,
     clock: Arc<dyn Clock>,
 }
@@ -73,7 +73,7 @@ impl Connections {
         Self { recipe, behind_waits, plain, by_demand }
     }
 
-    /// Those on which nothing waits for acknowledgements.
+    /// The connections on which nothing waits for acknowledgements.
     pub(super) fn plain(&self) -> &ConnectionSet {
         &self.plain
     }
@@ -127,7 +127,7 @@ impl ConnectionSet {
         }
     }
 
-    /// Sends a batch of renewals; on the connection of a name if their own cannot be made.
+    /// Sends a batch of renewals, on the connection of a name if that for renewals cannot be made.
     pub(super) async fn renew(
         &self,
         call: ScriptCall<'_>,
@@ -145,9 +145,10 @@ impl ConnectionSet {
         connection.call(call, deadline).await
     }
 
-    /// The connection for renewals; another one if it cannot be made by half of the time, as on a server
-    /// that takes no more clients. That one may work. It is taken at once if two of its round trips take
-    /// longer than that half: the first renewal of a process finds its own connection in the making.
+    /// The connection for renewals. If it cannot be made in half of the time, as on a server that takes
+    /// no more clients, the connection of a name is used, which may work. That one is used at once if
+    /// two of its round trips take longer than the half: the connection for the first renewal of a
+    /// process is just being made then.
     async fn for_renewals<'a>(
         &'a self,
         other: &'a Connection,
@@ -168,7 +169,7 @@ impl ConnectionSet {
     }
 }
 
-/// Which of so many connections a name uses.
+/// The number of the connection that a name uses, in a set of `of` connections.
 pub(super) fn connection_number(name: &LockName, of: usize) -> usize {
     if of == 1 {
         return 0;

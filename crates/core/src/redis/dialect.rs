@@ -14,7 +14,7 @@ pub(super) trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// For how many rounds of the other tasks a courier waits before it takes commands along.
     const ROUNDS: u32 = 0;
 
-    /// Whether it is of use to answer half of the callers first.
+    /// Whether half of the callers are answered first.
     const SPLITS: bool = true;
 
     /// How many keys a call with so many commands has.
@@ -51,6 +51,6 @@ pub(super) struct Gathered<D: Dialect> {
     pub(super) script: &'static Script,
     /// Writes its arguments.
     pub(super) write: fn(&D, &mut Cmd, &[D::Command]),
-    /// The lock of a command that it may serve.
+    /// The lock of a command, if such a call may serve it.
     pub(super) lock: fn(&D::Command) -> Option<&LockName>,
 }

@@ -38,7 +38,7 @@ pub(super) struct Dialer {
     pub(super) connect_timeout: Duration,
     /// Whether the server is a node of a Cluster.
     pub(super) is_node: bool,
-    /// Whether each command goes behind `ASKING`.
+    /// Whether `ASKING` is sent before each command.
     pub(super) is_asking: bool,
     /// Whether a connection was made before: the address is right.
     was_there: AtomicBool,
@@ -53,11 +53,11 @@ pub(super) struct Dialed {
     pub(super) connection: MultiplexedConnection,
     /// How long the server took to answer a command that costs it nothing.
     pub(super) round_trip: Duration,
-    /// When it was asked whether it is a master, which it is.
+    /// When the question was sent to which it answered that it is a master.
     pub(super) proven_at: Instant,
     /// Which master of a group it leads to.
     pub(super) epoch: Epoch,
-    /// Kept by who uses the connection; `None` where the server tells no run, or others look after that.
+    /// The user of the connection keeps it; `None` if the server tells no run, or in a group or a Cluster.
     pub(super) witness: Option<Arc<Witness>>,
 }
 
@@ -124,7 +124,7 @@ impl Dialer {
             let run = OptionFuture::from(one.map(|_| run_of(&mut asked)));
             let (set_up, run) = join(self.login.set_up(&mut connection), run).await;
             set_up.map_err(|error| NotDialed::because(&error))?;
-            // The shorter of two: the server may have been busy during the other one.
+            // The shorter of two round trips: the server may have been busy during the other one.
             let round_trip = clock.now().saturating_since(setting_up_at).min(checking);
             let (witness, epoch) = match (one, run.flatten()) {
                 (Some(one), Some(run)) => {
@@ -152,7 +152,7 @@ impl Dialer {
         })
     }
 
-    /// What looks whether the address leads to one master. Others look after that in a group or a Cluster.
+    /// The check that the address leads to one master; a group or a Cluster has checks of its own.
     fn one_master(&self) -> Option<&Arc<OneMaster>> {
         match &self.route {
             Route::Server(_, one) => Some(one),

@@ -18,7 +18,7 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// Whether one address leads to one master.
+/// Finds out whether an address leads to more than one master.
 ///
 /// A proxy or a Kubernetes Service may spread connections over several masters that know nothing of
 /// each other: each of them would grant every lock. So each new connection asks its server for the
@@ -26,8 +26,8 @@ use crate::{
 ///
 /// - None of them answers as a master. Then the server was restarted or replaced, and the older
 ///   connections are given up.
-/// - One does. Then the address leads to two masters, and nothing is sent to either of them, as long
-///   as both answer so.
+/// - One of them does. Then the address leads to two masters. Nothing is sent to either of them while
+///   both answer as masters.
 ///
 /// Where `INFO` is denied, nothing is known, and nothing is refused.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ struct OneMasterState {
 #[derive(Debug)]
 struct Apart {
     masters: [Arc<Witness>; 2],
-    /// When both have answered so.
+    /// When both have answered as masters.
     at: Instant,
     error: StoreError,
 }
@@ -60,13 +60,13 @@ pub(super) struct Witness {
     connection: MultiplexedConnection,
 }
 
-/// A connection that was taken in, and the epoch that it belongs to; or why none is.
+/// The result of admitting a connection: what its user keeps and its epoch, or why it is refused.
 type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
 
-/// How long an older connection may take to answer, if the new one has as much time left.
+/// How long an older connection may take to answer, if the deadline of the new one is not earlier.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// For how long two masters are taken for two without another look.
+/// How long two masters are believed to exist before they are asked again.
 const STANDS: Duration = Duration::from_secs(1);
 
 impl OneMaster {
@@ -104,11 +104,11 @@ impl OneMaster {
         Ok(self.epochs.now())
     }
 
-    /// Takes a new connection in, by the run that its server told. It returns what the user of the
+    /// Admits a new connection, by the id of the run of its server. Returns what the user of the
     /// connection keeps, and the epoch of the connection.
     ///
-    /// No await follows the last question: `dial` polls this before it looks whether the epoch has ended,
-    /// so it gets this answer first.
+    /// No await follows the last question: `dial` polls this before it checks whether the epoch has
+    /// ended, so it gets this answer first.
     pub(super) async fn admit(
         &self,
         clock: &dyn Clock,
@@ -129,7 +129,7 @@ impl OneMaster {
         }
     }
 
-    /// Takes a connection in when all that lead elsewhere were asked; otherwise returns those to ask.
+    /// Admits a connection if all older ones to another run were asked; otherwise returns those to ask.
     fn judge(
         &self,
         clock: &dyn Clock,
@@ -158,21 +158,21 @@ impl OneMaster {
         if asked.is_empty() {
             state.known.retain(|known| known.strong_count() > 0);
         } else {
-            // The server was replaced: those that lead elsewhere are stale.
+            // The server was replaced: connections to another run are stale.
             self.give_up(&mut state);
         }
         state.known.push(Arc::downgrade(new));
         Ok(Ok((Arc::clone(new), self.epochs.now())))
     }
 
-    /// Gives all connections up that were taken in so far.
+    /// Gives up all connections that were admitted so far.
     fn give_up(&self, state: &mut OneMasterState) {
         state.known.clear();
         self.epochs.advance();
     }
 }
 
-/// Until when older connections are waited for.
+/// The time by which older connections have to answer.
 fn patience(clock: &dyn Clock, deadline: Instant) -> Instant {
     let now = clock.now();
     now + PATIENCE.min(deadline.saturating_since(now) / 2)

@@ -14,12 +14,12 @@ use crate::clock::Instant;
 #[derive(Debug)]
 // ADR 0033
 pub(super) struct Proof {
-    /// When the last question was sent that it answered so, in nanoseconds of the clock.
+    /// When the last question was sent to which it answered that it is a master, in nanoseconds of the clock.
     at: AtomicU64,
 }
 
-/// For how long a proof counts. A call that is under way for as long again still runs within a
-/// second of a demotion.
+/// For how long a proof counts. A call that takes as long again to arrive still runs within a second
+/// of a demotion.
 const LASTS: Duration = Duration::from_millis(500);
 
 impl Proof {

@@ -32,7 +32,7 @@ const CHECK: Duration = Duration::from_secs(2);
 /// How long the answer may take.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// A subscription that ends sooner has failed: something may cut each one that is made.
+/// A subscription that ends sooner counts as failed: something may cut every new one.
 const SETTLED: Duration = Duration::from_millis(50);
 
 /// The longest pause after the first failure; it doubles with every failure in a row.
@@ -44,8 +44,7 @@ const LONGEST: Duration = Duration::from_secs(3);
 /// The longest pause after a refusal, which only an operator can lift.
 const REFUSED: Duration = Duration::from_secs(30);
 
-/// Tells which server the next subscription is made at: each of them passes on what is published
-/// at any other.
+/// Chooses the server of the next subscription. Each server passes on what is published at any other.
 pub(super) trait Dialers: fmt::Debug + Send + Sync {
     fn next(self: Arc<Self>) -> Dialing;
 }
@@ -76,7 +75,7 @@ impl Subscriber {
     /// Runs for as long as the listener lives; dropping the future closes the connection.
     pub(super) async fn run(self) {
         let mut failures: u32 = 0;
-        // Until the first spare subscription stands, messages come another way: none was lost.
+        // Until the first spare subscription works, messages come on another one: none was lost.
         let mut may_have_missed = !self.channel.is_spare();
         while self.is_wanted() {
             let name = self.channel.name().await;
@@ -159,7 +158,7 @@ impl Subscriber {
         self.listener.strong_count() > 0
     }
 
-    /// The pause after a failure. The first is logged, and every refusal, which is rarely tried again.
+    /// The pause after a failure. Logs the first failure, and every refusal, as refusals are rare.
     fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
         const WHAT: &str =
             "the runtime receives no messages from the server; waiting goes on by heartbeat";
@@ -185,7 +184,7 @@ impl Subscriber {
     }
 }
 
-/// A subscription that stands.
+/// A subscription that works.
 struct Subscribed {
     dialer: Arc<Dialer>,
     connection: Dialed,

@@ -18,11 +18,11 @@ pub(crate) struct Delivery {
     pub(super) id: AcquisitionId,
     pub(super) ttl: Ttl,
     pub(super) kind: DeliveryKind,
-    /// When the server forgets by itself what the command is about.
+    /// When the acquisition or lease expires on the server by itself.
     pub(super) expires: Instant,
     /// When a withdrawal is given up: it goes on after `expires`.
     pub(super) gives_up_at: Instant,
-    /// As what it counts; `None` where it counts as nothing, or was counted before.
+    /// How a release is counted; `None` if it is not counted, or was counted before.
     pub(super) via: Option<ReleaseVia>,
     pub(super) metrics: Arc<ClassMetrics>,
 }
@@ -100,7 +100,7 @@ impl Delivery {
         Self { name, id, ttl, kind, expires, gives_up_at, via: None, metrics }
     }
 
-    /// The turn whose state waits for the release.
+    /// The turn that the release ends, if the state of its name waits for that.
     pub(super) fn turn(&self) -> Option<TurnId> {
         match &self.kind {
             DeliveryKind::Release { fence, sender: Some(_), .. } => {

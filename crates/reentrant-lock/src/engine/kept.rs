@@ -7,15 +7,15 @@ use crate::queue::TurnId;
 
 use super::executor::Executor;
 
-/// The names whose turns are idle, or were and are held again: the one that was idle least recently
-/// goes when there are too many.
+/// The names whose turns are kept: they are idle, or were idle and are held again. If there are too
+/// many, the turn ends that was idle least recently.
 #[derive(Debug, Default)]
 pub(super) struct KeptTurns(Mutex<IdleNames>);
 
 #[derive(Debug, Default)]
 struct IdleNames {
     names: BTreeMap<IdleSince, LockName>,
-    /// The last one, so that each is another.
+    /// The last stamp, so that each stamp is a new one.
     last: IdleSince,
 }
 
@@ -23,10 +23,10 @@ pub(super) type IdleSince = Instant;
 
 impl KeptTurns {
     const MAX: usize = 16 * 1024;
-    /// How much older a stamp may be than the last use of its turn: most uses change nothing here.
+    /// How old a stamp may get before a use of its turn renews it, so that most uses change nothing here.
     const COARSE: Duration = Duration::from_secs(1);
 
-    /// A turn is idle; yields one that is to be kept no longer.
+    /// A turn has become idle. Returns a turn that is to end, if there are too many.
     pub(super) fn on_idle(
         &self,
         now: Instant,

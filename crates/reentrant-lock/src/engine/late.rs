@@ -21,7 +21,7 @@ pub(super) struct LateSender {
 }
 
 impl LateSender {
-    /// Keeps a withdrawal; `false` when there are too many, or its time is over.
+    /// Keeps a withdrawal; returns `false` if there are too many, or its time is over.
     pub(super) fn postpone(engine: &Arc<Engine>, key: Key, withdrawal: &Delivery) -> bool {
         if engine.clock.now() >= withdrawal.gives_up_at {
             return false;
@@ -52,8 +52,8 @@ impl LateSender {
         }
     }
 
-    /// Sends one, and all others if it is answered; `None` when it is, otherwise the longest pause
-    /// before the next copy.
+    /// Sends one withdrawal, and if it is answered, the others, too. Returns `None` if it was answered,
+    /// otherwise the longest pause before the next copy.
     async fn send_one(engine: &Arc<Engine>, in_hand: InHand<'_>) -> Option<Duration> {
         let now = engine.clock.now();
         let Delivery { name, id, ttl, gives_up_at, .. } = in_hand.withdrawal()?;

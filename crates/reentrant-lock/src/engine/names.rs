@@ -34,7 +34,7 @@ pub(super) type Shard = NameMap<Box<NameEntry>>;
 #[derive(Debug)]
 pub(crate) struct NameEntry {
     pub(crate) state: NameState,
-    /// When the heartbeats' task looks at it.
+    /// When the heartbeat task checks it.
     pub(super) scheduled: Option<Scheduled>,
     pub(super) metrics: Arc<ClassMetrics>,
     /// Where its idle turn stands among those of the runtime.
@@ -57,7 +57,7 @@ impl NameTable {
         }
     }
 
-    /// Locks the shard of a name; `None` in a fork, if the lock will never be let go.
+    /// Locks the shard of a name; `None` in a fork if the mutex is locked there for ever.
     pub(super) fn lock(&self, name: &LockName) -> Option<MutexGuard<'_, Shard>> {
         self.shards[name.shard(Self::SHARDS)].lock_unless(|| self.is_forked())
     }
@@ -90,8 +90,8 @@ impl NameTable {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// An event was applied: counts the turn if it is kept idle, and notes when something is due.
-    /// Yields the turn that is idle least recently if too many are.
+    /// An event was applied: counts the turn if it is kept idle, and notes when something is due. If too
+    /// many turns are kept, returns the one that was idle least recently.
     pub(super) fn on_applied(
         &self,
         entry: &mut NameEntry,
@@ -147,7 +147,7 @@ impl NameTable {
     }
 }
 
-/// When to look at which name.
+/// When something is due for which name.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     state: Mutex<DueNames>,
@@ -167,7 +167,7 @@ pub(super) struct Scheduled {
 }
 
 impl Agenda {
-    /// Makes sure that a name is looked at at `at` at the latest.
+    /// Makes sure that a name is checked by `at`.
     fn set(&self, present: &mut Option<Scheduled>, at: Instant, name: &LockName) {
         if present.is_some_and(|present| present.at <= at) {
             return;

@@ -28,8 +28,8 @@ use super::{
     repeat_rules::{DeliveryEnd, NextStep, RepeatRules},
 };
 
-/// A command on its way, which is repeated until it is answered. Dropped before that, as by a tokio
-/// runtime that stops, it counts as unconfirmed.
+/// Sends a command again and again until it is answered. If it is dropped before, for example by a tokio
+/// runtime that stops, the command counts as unconfirmed.
 #[derive(Debug)]
 // ADR 0003
 pub(super) struct Sending {
@@ -46,7 +46,7 @@ pub(super) struct Sending {
 struct SentCopy<'a> {
     sent_at: Instant,
     deadline: Instant,
-    /// The reply to come, as that to a release: one loop sends all commands.
+    /// The reply to come, in the form of one to a release, so that one loop sends all commands.
     reply: StoreFuture<'a, ReleaseAnswer>,
 }
 

@@ -26,15 +26,15 @@ struct NameHistory {
     last: FenceToken,
     /// How many leases in a row no other runtime wanted; it stops at `needed`.
     unwanted: u8,
-    /// How many make it worth keeping the lock idle; none before the first recall.
+    /// How many such leases make it worth keeping the lock idle; none before the first recall.
     needed: u8,
 }
 
 impl NameHistory {
     /// How many leases in a row nobody else may want after the first recall.
     const LEAST: u8 = 3;
-    /// Twice as many after each further recall, but not more than this: of two processes that take
-    /// turns and never wait for each other, less than one lease in a hundred costs a recall.
+    /// The limit of that number, which doubles with each further recall. So if two processes use the
+    /// lock alternately and never wait for each other, less than one lease in a hundred costs a recall.
     const MOST: u8 = 192;
     /// A turn with so many leases shows that one process uses the lock.
     const MANY: u32 = 16;
@@ -43,7 +43,7 @@ impl NameHistory {
         self.unwanted >= self.needed
     }
 
-    /// Another runtime wanted the lock, of which this one had so many leases.
+    /// Another runtime wanted the lock, after this one had `leases` of it.
     fn on_wanted(&mut self, leases: u32) {
         if leases >= Self::MANY {
             self.needed = Self::LEAST;
@@ -53,7 +53,7 @@ impl NameHistory {
         self.unwanted = 0;
     }
 
-    /// No other runtime wanted the lock while this one had so many leases.
+    /// No other runtime wanted the lock while this one had `leases` of it.
     fn on_unwanted(&mut self, leases: u32) {
         if leases >= Self::MANY {
             self.needed = 0;
@@ -118,7 +118,7 @@ impl Generations {
     fn turn(&mut self, now: Instant) {
         let age = now.saturating_since(self.turned_at);
         if age >= 2 * Watermarks::GENERATION {
-            // The last look is so long ago that both are old.
+            // The last use is so long ago that both generations are old.
             self.recent.clear();
         }
         if self.recent.len() >= Watermarks::MOST || age >= Watermarks::GENERATION {

@@ -21,7 +21,7 @@ use super::{
     turn::{Keep, Offer, TakenToken, TokenState, Turn, UnansweredCommands},
 };
 
-/// Where a task stands that acquires a lock: it waits, has its lease `L`, or gets none.
+/// The state of a task that acquires a lock: it waits, has its lease `L`, or gets none.
 pub(crate) type LeasePoll<L> = Poll<Result<L, NoLease>>;
 
 /// Why a task gets no lease, at least for now.
@@ -29,9 +29,9 @@ pub(crate) type LeasePoll<L> = Poll<Result<L, NoLease>>;
 pub(crate) enum NoLease {
     /// Another has the lock, and the task does not wait.
     Busy,
-    /// As `Busy`; but the other may keep the lock idle, and give it up when somebody waits for it.
+    /// As `Busy`, but the other may keep the lock idle, and then gives it up when somebody waits for it.
     Kept,
-    /// As `Busy`; but the runtime is just giving back or withdrawing what it has of the lock.
+    /// As `Busy`, but this runtime is just releasing the lock, or withdrawing an acquisition of it.
     Releasing,
     /// It did not take an offer in time: it may join anew.
     Dismissed,
@@ -55,7 +55,7 @@ pub(crate) struct Lead {
     pub(crate) begun: Option<FenceToken>,
 }
 
-/// How a task comes in: with a place `P` in line, or with a lease `L`.
+/// What a task gets that joins: a place `P` in line, or a lease `L`.
 #[derive(Debug)]
 pub(crate) enum Joined<P = (Ticket, Option<Lead>), L = TakenToken> {
     /// It stands in line; the first of all has a command to send.
@@ -120,7 +120,7 @@ impl NameState {
         self.queue.is_empty() && is_ending
     }
 
-    /// A task looks where it stands, and is woken by `waker` when that changes.
+    /// Returns the state of a task, and has `waker` woken when it changes.
     pub(crate) fn poll(
         &mut self,
         env: &mut Env<'_>,
@@ -239,7 +239,7 @@ impl NameState {
                 let grant =
                     Grant::from_answer(env.name, asking.id, asking.terms, answer.sent_at, granted);
                 let is_late = grant.remaining(env.now).is_zero();
-                // It is no news if it was ended by force while its answer was on its way.
+                // The grant is old if it was ended by force while its answer was under way.
                 if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
                     self.keep_place(env);
                 }
@@ -266,7 +266,7 @@ impl NameState {
             return Poll::Ready(Err(NoLease::Failed(error)));
         }
         if let Some(taken) = self.take(env, lead) {
-            // It was woken for this, and nothing else was.
+            // Only this task was to be woken, and it is running.
             env.effects.discarded.append(&mut env.effects.wake);
             return Poll::Ready(Ok(taken));
         }
@@ -323,8 +323,8 @@ impl NameState {
         }
     }
 
-    /// The turn follows what was asked for it: the commands that may still be executed, and whether
-    /// the lease says that the runtime keeps it.
+    /// Takes over from what asked for the turn: the commands that may still be executed, and whether the
+    /// lease says that the runtime keeps it.
     fn end_asking(
         &mut self,
         env: &mut Env<'_>,

@@ -18,10 +18,11 @@ pub(crate) struct QueuedPlace {
     pub(super) id: AcquisitionId,
     pub(super) terms: Terms,
     pub(super) keeps: bool,
-    /// When the latest heartbeats were sent, by number: a grant counts from the one it names.
+    /// When the latest heartbeats were sent, by number. A grant is believed from the one that it names.
     sent: VecDeque<(u64, Instant)>,
     pub(super) unanswered: UnansweredCommands,
-    /// When the next heartbeat is due, answered or not: a lost one must not cost the place.
+    /// When the next heartbeat is due, even if the last one is not answered: a lost one must not cost the
+    /// place.
     pub(super) next_at: Instant,
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
@@ -31,10 +32,10 @@ pub(crate) struct QueuedPlace {
     failing: Option<Failing>,
     /// How many grants in a row too few replicas had, under ids before this one.
     taken_back: u32,
-    /// What the last of them met, and when.
+    /// The error of the last of them, and when it came.
     too_few: Option<(Instant, Failing)>,
     pub(super) round_trip: Duration,
-    /// Messages may have been lost: when the runtime asks again, whatever is answered before.
+    /// When the runtime asks again because messages may have been lost, whatever is answered before.
     pub(super) asks_soon: Option<Instant>,
 }
 
@@ -61,7 +62,7 @@ impl QueuedPlace {
         }
     }
 
-    /// Whether a command about it may have come to the server.
+    /// Whether a command about it may have reached the server.
     pub(super) fn may_be_known(&self) -> bool {
         !self.sent.is_empty() || self.unanswered.is_any()
     }
@@ -151,22 +152,22 @@ impl QueuedPlace {
         self.ask_at(earlier(regular, retry));
     }
 
-    /// The pause between two commands if the answers come too late for the ttl: each costs the server
-    /// as much as one that helps.
+    /// A longer pause between two commands if answers take too long for the ttl: such commands cost the
+    /// server as much as others, and help nobody.
     fn seldom(&self, env: &Env<'_>) -> Option<Duration> {
         let failing = self.failing.as_ref().filter(|failing| failing.error.is_ttl_too_short())?;
         let [shortest, longest] = [1, 15].map(Duration::from_secs);
         Some(backoff(shortest, longest, failing.failed, 1.0 - env.jitter()))
     }
 
-    /// The server has answered, if not with a word about others.
+    /// The server has answered, although it said nothing about others.
     pub(super) fn on_answer(&mut self) {
         if let Some(failing) = &mut self.failing {
             failing.silent_since = None;
         }
     }
 
-    /// The place follows one whose grant too few replicas had; `error` says so.
+    /// This place replaces another one, whose grant too few replicas had; `error` says so.
     pub(super) fn follow(
         &mut self,
         env: &Env<'_>,
@@ -176,7 +177,7 @@ impl QueuedPlace {
     ) {
         self.failing = old.failing.take();
         self.on_failure(env, sent_at, error);
-        // Not by the failures alone: between two of them the lock may be taken, which is none.
+        // Not counted by failures: between two of them the lock may be taken, which is no failure.
         let longest = env.timing.heartbeat_pause(self.terms.ttl);
         let pause = backoff(Timing::SHORTEST_PAUSE, longest, old.taken_back, 1.0 - env.jitter());
         self.ask_at(self.next_at.max(env.now + pause));

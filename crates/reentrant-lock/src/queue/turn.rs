@@ -10,16 +10,16 @@ use super::{
     local_queue::Ticket,
 };
 
-/// What a runtime has under one grant: tokens, handed from task to task.
+/// What a runtime has under one grant: tokens, which it hands from task to task.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(super) grant: Arc<Grant>,
     /// The present token of its block; each goes to one task, in order.
     pub(super) token: FenceToken,
-    /// Until when the turn may be believed in, as the last holder left it.
+    /// Until when the turn is believed in, by what the last holder knew.
     pub(super) until: Instant,
-    /// Whether its lease says that the runtime keeps it: those who queue behind it have it
-    /// recalled.
+    /// Whether its lease says that the runtime keeps it. Then a runtime that queues behind it recalls
+    /// it.
     pub(super) keeps: bool,
     pub(super) contended: bool,
     /// Whether another runtime wanted the lock, before the turn or in it.
@@ -43,7 +43,7 @@ pub(crate) enum TokenState {
     Offered(Offer),
     /// A task that has taken it.
     Held,
-    /// No task: the turn is kept for the next task that comes, until then at most.
+    /// No task: until this instant, the turn is kept for the next task.
     Idle { until: Instant },
 }
 
@@ -52,15 +52,15 @@ pub(crate) enum TokenState {
 pub(crate) struct Offer {
     pub(crate) ticket: Ticket,
     pub(crate) at: Instant,
-    /// What wakes the task; nothing where it asked by itself.
+    /// What wakes the task; `None` if it has asked itself.
     pub(crate) source: Option<WakeSource>,
 }
 
 impl Turn {
     /// For how long a turn goes on if other runtimes waited when it began.
     const LIMIT: Duration = Duration::from_millis(50);
-    /// For how long a turn goes on if none waited then. A turn that is not kept does not see
-    /// runtimes that come later: a shorter limit lets them wait for less.
+    /// For how long a turn goes on if none waited then. A turn that is not kept does not learn of
+    /// runtimes that come later. So the limit is shorter, and they wait for less.
     const LIMIT_ALONE: Duration = Duration::from_millis(10);
 
     pub(super) fn id(&self) -> TurnId {
@@ -71,7 +71,7 @@ impl Turn {
     pub(super) fn is_over_for(&self, env: &Env<'_>, terms: Terms) -> bool {
         let limit = match self.contended {
             true => Self::LIMIT,
-            // It hears of runtimes that come later, unless all messages are lost.
+            // It learns of runtimes that come later, unless all messages are lost.
             false if self.keeps => self.grant.ttl().get(),
             false => Self::LIMIT_ALONE,
         };
@@ -130,7 +130,7 @@ impl Turn {
         }
     }
 
-    /// Another runtime wants the lock, while so many tasks wait here for a token.
+    /// Another runtime wants the lock, while `waiting` tasks wait here for a token.
     pub(super) fn on_wanted(&mut self, waiting: usize) {
         self.was_wanted = true;
         if !std::mem::replace(&mut self.contended, true) {
@@ -167,8 +167,8 @@ impl Turn {
     }
 }
 
-/// How many commands about an acquisition were not answered, and may still be executed: then it is
-/// withdrawn when its turn ends.
+/// How many commands about an acquisition were not answered, and may still be executed. If there is any,
+/// the acquisition is withdrawn when its turn ends.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct UnansweredCommands(u16);
 
@@ -177,7 +177,7 @@ impl UnansweredCommands {
         self.0 = self.0.saturating_add(1);
     }
 
-    /// A command was answered, or failed. One that may still be executed counts on.
+    /// A command was answered, or failed. It still counts if it may be executed later.
     pub(super) fn on_reply<T>(&mut self, result: &Result<T, StoreError>) {
         let is_unknown = |error: &StoreError| error.kind() == StoreErrorKind::Indeterminate;
         if !result.as_ref().is_err_and(is_unknown) {
@@ -204,7 +204,7 @@ pub(crate) struct TakenToken {
 /// How the turns of a name are kept when no task holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// For how long at most.
+    /// For how long a turn is kept at most.
     pub(crate) idle: Duration,
     /// Whether it is worth it; see `Watermarks::is_worth_keeping`.
     pub(crate) is_worth_it: bool,

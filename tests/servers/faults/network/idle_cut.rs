@@ -34,7 +34,7 @@ fn protected() -> String {
         let locks = patient::builder().connect(&net.url()).await.expect("the server answers");
         let mut tries = 0;
         for cut in CUTS {
-            // Both lanes are in use.
+            // Both connections are in use.
             for name in ["a", "b", "c", "d"] {
                 try_and_release(&locks, name).await;
             }

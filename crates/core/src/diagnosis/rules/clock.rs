@@ -10,8 +10,8 @@ use crate::{
     store::FencePolicy,
 };
 
-/// Whether the server's clock shows another time than ours. No promise compares the two; but if the
-/// server's is the wrong one, a correction is a step.
+/// Warns if the server's clock shows another time than ours. No promise compares the two. But if the
+/// server's clock is the wrong one, its correction is a step.
 pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
     let Case { told, expected, .. } = case;
     let Ok(timing) = &told.timing else { return Vec::new() };

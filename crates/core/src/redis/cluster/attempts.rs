@@ -39,7 +39,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
 }
 
 impl<N: Send + Sync + 'static> Attempts<'_, N> {
-    /// What to send the command with next.
+    /// The node to which the command is sent next.
     pub(in crate::redis) async fn next(&mut self) -> Result<Arc<N>, StoreError> {
         let past = self.past;
         self.next_node().await.map_err(|error| past.told(error))
@@ -103,7 +103,7 @@ impl<N: Send + Sync + 'static> Attempts<'_, N> {
     }
 }
 
-/// Whether any copy of a command that is on its way may have run.
+/// Whether a copy of a command may have run.
 ///
 /// A node that redirects has not run the copy that it answers. But that may be the second one: the
 /// first was sent to it before the connection ended.

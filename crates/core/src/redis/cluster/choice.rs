@@ -4,19 +4,19 @@ use crate::redis::endpoint::Endpoint;
 /// What a probe of a Cluster is about.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe<'a> {
-    /// Where nodes of the Cluster are, as the user of the process has written.
+    /// The addresses of the Cluster, as the user of the process has written them.
     pub seeds: &'a [Endpoint],
     /// What is known of the Cluster.
     pub known: Option<&'a View>,
     /// How many nodes were asked.
     pub asked: usize,
-    /// How many probes before this one, in a row, found nothing that was to be believed.
+    /// How many probes in a row, before this one, found no view to believe.
     pub in_vain: u32,
-    /// Whether no node of the known Cluster has told anything for the longest ttl.
+    /// Whether no node of the known Cluster has answered for the longest ttl.
     pub is_silent: bool,
 }
 
-/// Which view is believed, of those that nodes have told in a probe.
+/// Which view is believed, of those that nodes gave in a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// This one.
@@ -25,20 +25,21 @@ pub enum Choice {
     Anew(usize),
     /// None: what is known is as good.
     None,
-    /// None: the addresses lead to several Clusters, and most of them to none of these.
+    /// None: the addresses lead to several Clusters, and no Cluster has most of them.
     Split,
 }
 
 /// After so many probes in vain, what is known is given up for an older view of the same Cluster.
 const LONG: u32 = 4;
 
-/// Chooses among the views that nodes have told, each with the endpoint of its teller.
+/// Chooses among the views that nodes gave, each with the endpoint of its node.
 ///
-/// An epoch tells which of two views of one Cluster is newer, and nothing of two Clusters: the
-/// address of a node that died may belong to a node of another Cluster by now. So a view counts if it
-/// names most of the nodes that the known one names, or most of its own are among them. A process that
-/// knows none believes the Cluster to which most of its addresses lead. When the known nodes have been silent for as long as any lease
-/// can last, and all addresses lead to another Cluster, it was made anew.
+/// Epochs order the views of one Cluster, but not those of two Clusters: the address of a node that
+/// died may belong to a node of another Cluster by now. So a view counts if it names most of the nodes
+/// of the known view, or if most of its own nodes are in that. A process that knows no view believes
+/// the Cluster to which most of its addresses lead. If the known nodes have not answered for as long
+/// as any lease can last, and all addresses lead to another Cluster, then that has replaced the known
+/// one.
 // ADR 0032
 pub fn choose(told: &[(Endpoint, View)], probe: Probe<'_>) -> Choice {
     let Some(known) = probe.known else { return first(told, probe.seeds) };
@@ -65,10 +66,10 @@ pub(super) fn is_enough(told: &[(Endpoint, View)], probe: Probe<'_>) -> bool {
     })
 }
 
-/// Whether a view takes the place of a known one of the same Cluster; so many nodes of it have told.
+/// Whether a view that `told` nodes gave replaces the known one of the same Cluster.
 ///
-/// One that is behind may be that of a node that is cut off or was stopped for long. It counts only
-/// if most nodes know no better, or if it takes commands and nobody has known better for a while.
+/// An older view may be that of a node that is cut off or was stopped for long. It counts only if most
+/// nodes have no newer one, or if its node takes commands and no node had a newer one for a while.
 fn replaces(view: &View, known: &View, told: usize, probe: Probe<'_>) -> bool {
     let is_behind = known.is_better_than(view);
     !is_behind || told * 2 > probe.asked || view.is_ok && probe.in_vain >= LONG
@@ -76,7 +77,7 @@ fn replaces(view: &View, known: &View, told: usize, probe: Probe<'_>) -> bool {
 
 /// The choice of a process that knows no Cluster yet.
 fn first(told: &[(Endpoint, View)], seeds: &[Endpoint]) -> Choice {
-    // A node that was just set up has no say beside one that knows a Cluster.
+    // The view of a node that was just set up does not count beside one of a Cluster.
     let has_owners = told.iter().any(|(_, view)| !view.owners.is_empty());
     let counts =
         |view: &View| (!has_owners || !view.owners.is_empty()) && votes(told, view, seeds) > 0;
@@ -93,8 +94,8 @@ fn leads(told: &[(Endpoint, View)], view: &View, seeds: &[Endpoint]) -> bool {
     votes(told, view, seeds) * 2 > seeds.len()
 }
 
-/// How many addresses lead to the Cluster of a view: who answers there says so, or its nodes say so of
-/// one that does not answer.
+/// How many addresses lead to the Cluster of a view: the node there says so, or if it does not answer,
+/// the other nodes of the Cluster do.
 fn votes(told: &[(Endpoint, View)], of: &View, seeds: &[Endpoint]) -> usize {
     let names = |(_, view): &(Endpoint, View), seed: &Endpoint| {
         view.is_of(of) && view.nodes.values().any(|endpoint| endpoint == seed)

@@ -20,7 +20,7 @@ impl KnownNodes {
         *self.0.lock() = view.nodes.clone();
     }
 
-    /// Asks the server behind a new connection for its Cluster; whether that is the known one.
+    /// Asks the server of a new connection for its Cluster. Returns whether that is the known one.
     pub(in crate::redis) async fn has(
         &self,
         connection: &mut MultiplexedConnection,

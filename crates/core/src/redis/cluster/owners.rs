@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use super::view::View;
 
-/// Who owns which slots, as far as a process knows: what a node has told of all, and what
-/// redirections have told of single slots since.
+/// Who owns which slots, as far as a process knows: the last view of a node, and what redirections
+/// have said of single slots since then.
 #[derive(Debug, Clone)]
 pub struct SlotOwners<N> {
     view: Option<View>,
@@ -19,7 +19,7 @@ impl<N> SlotOwners<N> {
         Self { view: None, masters: Vec::new(), moved: BTreeMap::new() }
     }
 
-    /// What was told last of all slots.
+    /// The last view.
     pub fn view(&self) -> Option<&View> {
         self.view.as_ref()
     }

@@ -29,7 +29,7 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// How many nodes are asked at once, and how many while the same thing lasts.
+/// How many nodes are asked at once, and how many while the same trouble lasts.
 const MOST_ASKED: usize = 8;
 const FEW_ASKED: usize = 2;
 
@@ -47,9 +47,9 @@ pub(super) struct Prober {
     clock: Arc<dyn Clock>,
     /// The node that answered last.
     kept: Mutex<Option<AskedNode>>,
-    /// How many probes in a row found nothing that was to be believed.
+    /// How many probes in a row found no view to believe.
     in_vain: AtomicU32,
-    /// Since when no node of the known Cluster has told anything.
+    /// Since when no node of the known Cluster has answered.
     silent_since: mutex::Mutex<Option<Instant>>,
     impostors: mutex::Mutex<Impostors>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Prober {
 #[derive(Clone, Copy)]
 pub(super) struct KnownCluster<'a> {
     pub(super) view: Option<&'a View>,
-    /// For how long nobody else is believed when the known nodes are silent.
+    /// For how long no other Cluster is believed when the known nodes do not answer.
     pub(super) longest: Duration,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Wanted {
     First,
     /// The best of several nodes.
     All,
-    /// The best of a few nodes, which are others each time.
+    /// The best of a few nodes, other ones at each probe.
     Few,
 }
 
@@ -206,13 +206,13 @@ impl Prober {
         }
     }
 
-    /// A probe found what is to be believed.
+    /// A probe found a view to believe.
     fn found(&self) {
         self.in_vain.store(0, Ordering::Relaxed);
         *self.silent_since.lock() = None;
     }
 
-    /// Whether no node of the known Cluster has told anything for so long.
+    /// Whether no node of the known Cluster has answered for so long.
     fn is_silent(&self, long: Duration) -> bool {
         let since = *self.silent_since.lock();
         since.is_some_and(|since| self.clock.now() >= since + long)
@@ -265,7 +265,7 @@ async fn view_of(
     })
 }
 
-/// Few nodes answered, and what these tell is older than what is known.
+/// Few nodes answered, and their views are older than the known one.
 fn outdated(told: usize, asked: usize) -> StoreError {
     let what = format!(
         "{told} of {asked} nodes of the Cluster answered, and they know less than this process"
@@ -273,7 +273,7 @@ fn outdated(told: usize, asked: usize) -> StoreError {
     StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }
 
-/// Several Clusters answered, and most addresses lead to none of them.
+/// Several Clusters answered, and none of them has most of the addresses.
 fn split() -> StoreError {
     let what =
         "the addresses lead to nodes of different Clusters, and most of them to none of these";
@@ -320,15 +320,15 @@ pub(in crate::redis) async fn masters(
     Ok(masters.into_iter().map(|(endpoint, slots)| ClusterMaster { endpoint, slots }).collect())
 }
 
-/// For how long nothing is told of a node that was told of.
+/// For how long a node of another Cluster is not logged again.
 const TOLD_FOR: Duration = Duration::from_secs(60);
 
-/// Nodes of other Clusters that were met, and when they were told of.
+/// Nodes of other Clusters that were found, and when they were logged.
 #[derive(Debug, Default)]
 pub(super) struct Impostors(BTreeMap<Endpoint, Instant>);
 
 impl Impostors {
-    /// Whether the node at an endpoint is to be told of now.
+    /// Whether the node at an endpoint is to be logged now.
     pub(super) fn is_news(&mut self, endpoint: &Endpoint, now: Instant) -> bool {
         self.0.retain(|_, told_at| now < *told_at + TOLD_FOR);
         let is_news = !self.0.contains_key(endpoint);

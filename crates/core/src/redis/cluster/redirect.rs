@@ -6,7 +6,7 @@ use crate::{
     store::StoreError,
 };
 
-/// What a node says of a command that it has not run, because of the slot of its keys.
+/// Why a node has not run a command, as far as the slot of its keys is the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Redirect {
     /// Another node owns the slot.
@@ -16,16 +16,16 @@ pub enum Redirect {
         /// Its owner.
         to: Endpoint,
     },
-    /// The slot is on its way to another node, which has the keys already. Only this command goes
-    /// there, behind `ASKING`.
+    /// The slot is moving to another node, which has the keys already. Only this command goes there,
+    /// behind `ASKING`.
     Ask {
         /// The slot.
         slot: u16,
         /// Where it goes.
         to: Endpoint,
     },
-    /// Nobody serves the slot right now: its keys are on their way, or its owner is down, or is a
-    /// replica by now, and who took over is not known yet.
+    /// Nobody serves the slot right now: its keys are moving, its owner is down, or its owner has become
+    /// a replica and the new owner is not known yet.
     Later,
 }
 
@@ -69,7 +69,7 @@ const LONGEST: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct RedirectPolicy {
     slot: u16,
-    /// Where the next one goes, instead of to the owner.
+    /// Where the next attempt goes, if not to the owner.
     ask: Option<Endpoint>,
     failures: u32,
 }
@@ -81,7 +81,7 @@ pub enum Learnt {
     Owner(Endpoint),
     /// Only the next attempt goes elsewhere.
     Nothing,
-    /// Nobody serves the slot: the owners may be others than those that are known.
+    /// Nobody serves the slot: the known owners may be out of date.
     Missed,
     /// The redirection is about another slot: the command fails.
     Stray,
@@ -98,7 +98,7 @@ impl RedirectPolicy {
         self.slot
     }
 
-    /// Where the next attempt goes, behind `ASKING`; `None` for to the owner.
+    /// Where the next attempt goes, behind `ASKING`; `None` means to the owner.
     pub fn ask(&mut self) -> Option<Endpoint> {
         self.ask.take()
     }
@@ -112,7 +112,7 @@ impl RedirectPolicy {
                 Learnt::Nothing
             }
             Redirect::Later => {
-                // The second failure on, there are pauses.
+                // From the second failure on, there are pauses.
                 self.failures = self.failures.max(1);
                 Learnt::Missed
             }
@@ -122,7 +122,7 @@ impl RedirectPolicy {
         learnt
     }
 
-    /// For how long to wait before the next attempt: a `fraction` of what is usual by now.
+    /// The pause before the next attempt; `fraction` spreads the pauses of many callers.
     pub fn pause(&self, fraction: f64) -> Option<Duration> {
         let doublings = self.failures.checked_sub(2)?;
         Some(backoff(SHORTEST, LONGEST, doublings, fraction))

@@ -44,7 +44,7 @@ const CALM: Duration = Duration::from_millis(100);
 /// For how long the error of a failed refresh is returned to all callers.
 const FAILED_REFRESH_LASTS: Duration = Duration::from_millis(50);
 
-/// For how long a node is kept that was only named by a redirection: it may become an owner soon.
+/// For how long a node is kept that only a redirection has named: it may become an owner soon.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
@@ -69,7 +69,7 @@ pub(in crate::redis) struct ClusterTopology<N> {
     state: Mutex<TopologyState<N>>,
     /// When the last refresh failed, and why. It is locked during a refresh.
     refreshing: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
-    /// How many refreshes have told of the masters.
+    /// How many refreshes have succeeded.
     refreshes: AtomicU64,
     hint: Notify,
     /// Whether a node did not answer, or a slot had no owner, since the last refresh.
@@ -145,7 +145,8 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         &*self.clock
     }
 
-    /// A lease may last so long: while it does, no other Cluster is believed.
+    /// A lease may last for `ttl`: no other Cluster is believed until the known one has not answered for
+    /// that long.
     pub(super) fn may_last(&self, ttl: Ttl) {
         let millis = u64::try_from(ttl.get().as_millis()).unwrap_or(u64::MAX);
         if self.longest.load(Ordering::Relaxed) < millis {
@@ -331,7 +332,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         Ok(())
     }
 
-    /// Takes note of who owns the slots.
+    /// Stores a new view.
     fn settle(&self, view: View) -> Result<(), StoreError> {
         let mut left = Vec::new();
         let mut state = self.state.lock();
@@ -388,8 +389,8 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
     }
 }
 
-/// Who is asked after so many refreshes in a row that followed a miss. What lasts, such as a shard that
-/// is down, does not cost each process a connection to every node every two seconds.
+/// Which nodes a refresh asks, after so many refreshes in a row that followed a miss. If a trouble lasts,
+/// such as a shard that is down, a process does not connect to every node every two seconds.
 fn wanted(misses: u32) -> Wanted {
     match misses {
         0 => Wanted::First,
@@ -399,7 +400,7 @@ fn wanted(misses: u32) -> Wanted {
 }
 
 impl<N> TopologyState<N> {
-    /// Forgets nodes that were only named by a redirection, a while ago.
+    /// Forgets nodes that only a redirection has named, a while ago.
     fn forget(&mut self, now: Instant) {
         self.nodes.retain(|_, node| {
             node.is_known.load(Ordering::Relaxed) || now < node.opened_at + FORGOTTEN

@@ -38,7 +38,7 @@ impl View {
     /// Whether this view and a known one are of one Cluster: a node keeps its id, whatever its endpoint
     /// and its role are.
     ///
-    /// A server that only imitates a Cluster may tell no ids. Then it cannot be told from another one.
+    /// A server that only imitates a Cluster may give no ids. Then any two of them count as one.
     pub fn is_of(&self, known: &Self) -> bool {
         are_of(&self.nodes, &known.nodes)
     }
@@ -90,7 +90,7 @@ fn named(node: &Value, teller: &Endpoint) -> Option<(String, Endpoint)> {
 fn endpoint(node: &Value, teller: &Endpoint) -> Option<Endpoint> {
     let Value::Array(node) = node else { return None };
     let [host, port, ..] = node.as_slice() else { return None };
-    // A node that does not know its own address leaves it to the asker.
+    // A node that does not know its own address leaves it empty: the client knows it.
     let host = text(host).filter(|host| !host.is_empty() && host != "?");
     let host = host.unwrap_or_else(|| teller.host.clone());
     Some(Endpoint { host, port: number(port)? })

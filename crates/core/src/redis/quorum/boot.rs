@@ -28,7 +28,7 @@ use crate::{
 /// cannot tell it.
 pub(super) type Longest = Arc<AtomicU64>;
 
-/// Looks at the boot mark of a node on each new connection, before any command. A restart ends all
+/// Reads the boot mark of a node on each new connection, before any command. A restart ends all
 /// connections, so no command comes to a new run of a server before its mark says so.
 #[derive(Debug)]
 // ADR 0038
@@ -99,7 +99,7 @@ impl Boot {
     }
 }
 
-/// Whether a server persists every write before it answers. Who may not ask is told no.
+/// Whether a server persists every write before it answers; `false` if the user may not ask.
 async fn persists_all(connection: &mut MultiplexedConnection) -> bool {
     for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
         let asked = cmd("CONFIG").arg("GET").arg(name).take();

@@ -14,9 +14,9 @@ pub enum MasterVerdict {
 /// Decides where the master is. `answers` has one for each Sentinel that answered, `None` where it
 /// knows no master of the name; `listed` is the number of Sentinels in the address.
 ///
-/// A master is believed that most of the listed ones name, so that a few that are cut off, or lie,
-/// mislead nobody. Where fewer answer, the last known master stands if all of these name it: a
-/// minority cannot have agreed on another one.
+/// A master is believed if most of the listed Sentinels name it, so that a few that are cut off or
+/// wrong mislead nobody. If fewer answer, the last known master is still believed if all of them name
+/// it: a minority cannot have agreed on another one.
 // ADR 0032
 pub fn decide(
     answers: &[Option<Endpoint>],
@@ -39,20 +39,20 @@ pub fn decide(
     }
 }
 
-/// Where the master was found, and by which refresh.
+/// Where the master is, and which refresh has found it there.
 ///
 /// Refreshes overlap, and may end in another order than they began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundMaster {
-    /// Where.
+    /// Where it is.
     pub endpoint: Endpoint,
     /// The number of the last refresh that found it there.
     pub refresh: u64,
 }
 
 impl FoundMaster {
-    /// Takes note of where a refresh has found the master, and says whether that is another server. Of
-    /// two refreshes, the one that began later is believed.
+    /// Notes where a refresh has found the master. Returns whether that is another server. Of two
+    /// refreshes, the one that began later is believed.
     pub fn note(known: &mut Option<Self>, refresh: u64, endpoint: &Endpoint) -> bool {
         if let Some(known) = known
             && (known.endpoint == *endpoint || known.refresh > refresh)

@@ -32,13 +32,13 @@ use crate::{
 /// How often the Sentinels are asked, without a hint.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// How long the Sentinels may take to answer: one that hangs holds up no later refresh for longer.
+/// How long the Sentinels may take to answer, so that one that hangs delays the next refresh by no more.
 const LONGEST_REFRESH: Duration = Duration::from_secs(1);
 
 /// For how long after a refresh no hint is followed.
 const CALM: Duration = Duration::from_millis(200);
 
-/// How the error begins if none can be reached.
+/// How the error begins if no Sentinel can be reached.
 const NO_ANSWER: &str = "no Sentinel answers";
 
 /// The Sentinels of one master.
@@ -110,7 +110,7 @@ impl Sentinels {
         refreshed_at.is_none_or(|at| self.clock.now() > at + 3 * REFRESH)
     }
 
-    /// What connects to the present master: the Sentinels are asked.
+    /// The client of the present master, found by asking the Sentinels.
     pub(in crate::redis) async fn client(
         &self,
         clock: &dyn Clock,
@@ -166,7 +166,7 @@ impl Sentinels {
         }
     }
 
-    /// Takes note of where a refresh has found the master; one that began later is believed instead.
+    /// Notes where a refresh has found the master, unless a later one has found it elsewhere.
     fn settle(&self, refresh: u64, endpoint: &Endpoint) -> Result<(Client, Epoch), StoreError> {
         let mut master = self.master.lock();
         let (mut found, old) = (master.found.clone(), master.found.clone());
@@ -217,7 +217,7 @@ impl Sentinels {
     }
 }
 
-/// Why one Sentinel tells nothing, in a sentence that names it.
+/// Why one Sentinel did not answer, in a sentence that names it.
 pub(in crate::redis) fn unreachable_one(error: &RedisError) -> String {
     let failed = unreachable(error);
     let what = failed.what();

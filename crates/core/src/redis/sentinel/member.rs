@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::redis::{config::RedisConfig, endpoint::Endpoint};
 
-/// The channel on which a Sentinel tells that another server is the master.
+/// The channel on which a Sentinel says that another server is the master.
 const SWITCHES: &str = "+switch-master";
 
 /// A client that connects to a Sentinel, with the TCP settings of `template`.
@@ -27,7 +27,7 @@ pub(super) struct Sentinel {
     client: Client,
     connect_timeout: Duration,
     connection: Mutex<Option<MultiplexedConnection>>,
-    /// Notified when the Sentinel tells of a switch, or its connection ends.
+    /// Notified when the Sentinel reports a switch, or its connection ends.
     hint: Arc<Notify>,
 }
 

@@ -24,7 +24,7 @@ mod place;
 mod release;
 mod turn;
 
-/// A cohort with what surrounds it, at some instant.
+/// The state of a name with what surrounds it, at some instant.
 struct Scene {
     state: NameState,
     name: LockName,
