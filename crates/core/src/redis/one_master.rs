@@ -1,7 +1,6 @@
 use std::{
     fmt,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use futures_util::future::{join, join_all};
@@ -14,6 +13,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    durations::{PATIENCE, TWO_MASTERS_LAST},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
 };
@@ -63,12 +63,6 @@ pub(super) struct Witness {
 /// A connection that was taken in, and the epoch that it belongs to; or why none is.
 type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
 
-/// How long an older connection may take to answer, if the new one has as much time left.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// For how long two masters are taken for two without another look.
-const STANDS: Duration = Duration::from_secs(1);
-
 impl OneMaster {
     /// A new one begins when all connections are given up.
     pub(super) fn epochs(&self) -> &Epochs {
@@ -83,7 +77,7 @@ impl OneMaster {
     ) -> Result<Epoch, StoreError> {
         let masters = match &self.state.lock().apart {
             None => None,
-            Some(apart) if clock.now().saturating_since(apart.at) < STANDS => {
+            Some(apart) if clock.now().saturating_since(apart.at) < TWO_MASTERS_LAST => {
                 return Err(apart.error.clone());
             }
             Some(apart) => Some(apart.masters.clone()),

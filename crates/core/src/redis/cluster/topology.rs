@@ -21,6 +21,7 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant, within},
+    durations::{CLUSTER_REFRESHES, FAILURE_LASTS, NODE_REMEMBERED},
     entropy::{Entropy, SystemEntropy},
     mutex::Mutex,
     redis::{
@@ -34,18 +35,6 @@ use crate::{
     store::{StoreError, StoreErrorKind},
     types::Ttl,
 };
-
-/// How often a node is asked who owns the slots, without a hint.
-const REFRESH: Duration = Duration::from_secs(2);
-
-/// For how long after a refresh no hint is followed.
-const CALM: Duration = Duration::from_millis(100);
-
-/// For how long the error of a failed refresh is returned to all callers.
-const FAILED_REFRESH_LASTS: Duration = Duration::from_millis(50);
-
-/// For how long a node is kept that was only named by a redirection: it may become an owner soon.
-const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
 pub(in crate::redis) type OpenNode<N> =
@@ -248,12 +237,12 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         let mut misses: u32 = 0;
         loop {
             // While nodes do not answer, new connections are made for each refresh.
-            let calm = backoff(CALM, REFRESH, misses, SystemEntropy.fraction());
+            let calm = backoff(CLUSTER_REFRESHES, misses, SystemEntropy.fraction());
             clock.sleep_until(clock.now() + calm).await;
             select! {
                 biased;
                 () = self.hint.notified() => {}
-                () = clock.sleep_until(clock.now() + REFRESH) => {}
+                () = clock.sleep_until(clock.now() + *CLUSTER_REFRESHES.end()) => {}
             }
             let has_missed = self.has_missed.swap(false, Ordering::AcqRel);
             misses = if has_missed { misses.saturating_add(1) } else { 0 };
@@ -285,7 +274,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
                 return Ok(());
             }
             if let Some((at, error)) = &*failed
-                && topology.clock.now().saturating_since(*at) < FAILED_REFRESH_LASTS
+                && topology.clock.now().saturating_since(*at) < FAILURE_LASTS
             {
                 return Err(error.clone());
             }
@@ -402,7 +391,7 @@ impl<N> TopologyState<N> {
     /// Forgets nodes that were only named by a redirection, a while ago.
     fn forget(&mut self, now: Instant) {
         self.nodes.retain(|_, node| {
-            node.is_known.load(Ordering::Relaxed) || now < node.opened_at + FORGOTTEN
+            node.is_known.load(Ordering::Relaxed) || now < node.opened_at + NODE_REMEMBERED
         });
     }
 
@@ -498,7 +487,7 @@ mod tests {
         state.nodes[&owner].owns(&[7..=7]);
         state.forget(now);
         assert_eq!(state.nodes.len(), 2);
-        state.forget(now + FORGOTTEN);
+        state.forget(now + NODE_REMEMBERED);
         assert_eq!(state.nodes.keys().collect::<Vec<_>>(), [&owner]);
     }
 }
