@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod doctor;
+mod durations;
 mod ending;
 mod json;
 mod list;

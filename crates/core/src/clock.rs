@@ -9,6 +9,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use crate::durations::LONGEST_NAP;
+
 /// A future that a [`Clock`] resolves when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -96,9 +98,6 @@ impl fmt::Debug for Instant {
         write!(f, "{:?}", self.since_origin())
     }
 }
-
-/// The longest time for which a sleeping task trusts a timer.
-const LONGEST_NAP: Duration = Duration::from_secs(5);
 
 /// Nanoseconds that fit 584 years, far beyond any deadline.
 const fn saturating_nanos(duration: Duration) -> u64 {

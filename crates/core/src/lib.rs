@@ -35,6 +35,7 @@ pub use ::deadpool_redis;
 pub use ::redis as redis_client;
 pub use backoff::backoff;
 pub use clock::{Clock, Instant, Sleep, SystemClock};
+pub use durations::{LONGEST_NAP, SHORTEST_SILENCE};
 pub use entropy::{Entropy, Secret, SystemEntropy};
 pub use memory::MemoryStore;
 pub use mutex::Mutex;

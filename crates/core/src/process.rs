@@ -7,11 +7,11 @@ use std::{
     process,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use crate::{
     clock::{Clock, Instant},
+    durations::SAME_PROCESS,
     store::{StoreError, StoreErrorKind},
 };
 
@@ -23,10 +23,6 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 // ADR 0017
 pub struct Origin(Option<u32>);
-
-/// For how long a thread may take its process for the same. No fork is that fast: the fastest take
-/// some 50 µs. It spares most of the calls to the system, which take up to 0.3 µs.
-const FRESH: Duration = Duration::from_micros(10);
 
 /// The process as a thread has seen it last.
 #[derive(Clone, Copy)]
@@ -78,7 +74,7 @@ fn present(now: Instant) -> u32 {
     // Two clocks may be read in one thread: a later time than the present one tells nothing.
     if let Some(Seen { pid, at }) = seen
         && now >= at
-        && now.saturating_since(at) < FRESH
+        && now.saturating_since(at) < SAME_PROCESS
     {
         return pid;
     }
@@ -130,7 +126,7 @@ impl<F> fmt::Debug for AtHome<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::ready, task::Waker};
+    use std::{future::ready, task::Waker, time::Duration};
 
     use super::*;
     use crate::clock::SystemClock;

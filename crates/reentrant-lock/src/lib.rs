@@ -11,6 +11,7 @@
 
 mod all;
 mod blocked;
+mod durations;
 mod engine;
 mod error;
 mod graph;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_core::Instant;
 
-use crate::error::OptionsError;
+use crate::{durations::STOOD_STILL, error::OptionsError};
 
 /// For how long one wait tolerates a server that does not answer. The wait checks that from time to
 /// time, so that an outage need not wake all waiting tasks when it begins.
@@ -17,9 +17,6 @@ pub(crate) struct OutagePatience {
 }
 
 impl OutagePatience {
-    /// If a check comes later than this after its time, the process itself stood still.
-    const LATE: Duration = Duration::from_millis(500);
-
     pub(crate) fn new(patience: Duration, now: Instant) -> Self {
         let patience = patience.max(OptionsError::MIN_OUTAGE_PATIENCE);
         Self { patience, counts_from: now, look_at: now + patience, excused: None }
@@ -52,7 +49,7 @@ impl OutagePatience {
             return false;
         }
         // Answers may have come while this process stood still, and be read in a moment.
-        if now >= planned + Self::LATE && self.excused != Some(since) {
+        if now >= planned + STOOD_STILL && self.excused != Some(since) {
             self.excused = Some(since);
             self.counts_from = now;
             self.look_at = now + self.patience;

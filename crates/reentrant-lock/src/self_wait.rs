@@ -1,9 +1,10 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use leasehold_core::{LockName, Sleep};
 use leasehold_watchdog::HeldLease;
 
 use crate::{
+    durations::{LOG_PAUSE, SUSPICION},
     engine::Engine,
     error::{AcquireError, SelfWait},
     graph::OwnerWait,
@@ -29,8 +30,6 @@ struct Suspect {
 }
 
 impl Suspicion {
-    const PATIENCE: Duration = Duration::from_secs(1);
-
     /// The call is about to wait. Only a suspicious call sets a timer, and most are not.
     pub(crate) fn of(
         engine: &Engine,
@@ -41,7 +40,7 @@ impl Suspicion {
         let suspect = engine.holder(name).and_then(|(lease, holder)| {
             let how = request.caller?.waits_for_itself(holder)?;
             let clock = &engine.clock;
-            let alarm = Some(clock.sleep_until(clock.now() + Self::PATIENCE));
+            let alarm = Some(clock.sleep_until(clock.now() + SUSPICION));
             Some(Suspect { lease, how, alarm })
         });
         Self { suspect, waiting: owner.map(|owner| OwnerWait::new(owner, name)) }
@@ -72,16 +71,13 @@ impl Suspicion {
 }
 
 impl Suspect {
-    /// A lock is warned of once in this time.
-    const PAUSE: Duration = Duration::from_secs(60);
-
     fn warn(&self, engine: &Engine) {
         let Self { lease, how, .. } = self;
         if !lease.is_held() {
             return;
         }
         let now = engine.clock.now();
-        let left_out = engine.reports.lock().suspects.take(lease.name(), now, Self::PAUSE);
+        let left_out = engine.reports.lock().suspects.take(lease.name(), now, LOG_PAUSE);
         let Some(left_out) = left_out else { return };
         let held_for = now.saturating_since(lease.since());
         tracing::warn!(

@@ -1,8 +1,11 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, Replication, SettingError, Ttl};
+use leasehold_core::{Instant, Replication, SHORTEST_SILENCE, SettingError, Ttl};
 
-use crate::error::OptionsError;
+use crate::{
+    durations::{ENOUGH, PLACE_PAUSE},
+    error::OptionsError,
+};
 
 /// The times that hold for all locks of a runtime, unless an acquire says otherwise; and the
 /// acknowledgements that its leases need.
@@ -31,13 +34,6 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The shortest pause between two commands about a place.
-    pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
-    /// With so much belief left any task may enter.
-    const ENOUGH: Duration = Duration::from_millis(500);
-    /// A connection is replaced when a command timed out on it: not for being a little slow.
-    const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(100);
-
     /// Checks the times against their ranges.
     ///
     /// # Errors
@@ -70,7 +66,7 @@ impl Timing {
 
     /// How much belief a grant needs so that a task may enter at once.
     pub(crate) fn enough(&self, ttl: Ttl) -> Duration {
-        (self.claim_window(ttl) / 4).min(Self::ENOUGH)
+        (self.claim_window(ttl) / 4).min(ENOUGH)
     }
 
     /// How long one command about a lease of this ttl may take.
@@ -80,12 +76,12 @@ impl Timing {
 
     /// How long one heartbeat may take, so that others fit into the claim window.
     pub(crate) fn heartbeat_time(&self, ttl: Ttl) -> Duration {
-        (self.claim_window(ttl) / 3).max(Self::SHORTEST_HEARTBEAT)
+        (self.claim_window(ttl) / 3).max(SHORTEST_SILENCE)
     }
 
     /// The pause between two commands about a place: three may be lost in a claim window.
     pub(crate) fn heartbeat_pause(&self, ttl: Ttl) -> Duration {
-        (self.claim_window(ttl) / 4).max(Self::SHORTEST_PAUSE)
+        (self.claim_window(ttl) / 4).max(PLACE_PAUSE)
     }
 
     /// How long a grant of this ttl waits to be taken over by its future.

@@ -10,7 +10,6 @@ pub(crate) const PROBE: Duration = Duration::from_secs(2);
 pub(crate) const LATER: Duration = Duration::from_secs(1);
 /// How far ahead of its time a renewal may be sent in a command that is sent anyway.
 pub(crate) const EARLY: Duration = Duration::from_millis(300);
-/// Within this time a turn is renewed that lives for less than its ttl: shorter holds cost nothing. And
-/// so long an answer is awaited at least, unless a sixth of the ttl is less.
+/// Within this time a turn is renewed that lives for less than its ttl: shorter holds cost nothing.
 // ADR 0006
 pub(crate) const SOON: Duration = Duration::from_millis(100);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, Ttl};
+use leasehold_core::{Instant, SHORTEST_SILENCE, Ttl};
 
 use crate::durations::SOON;
 
@@ -87,7 +87,7 @@ impl RenewalPlan {
     pub fn patience(&self, left: Duration) -> Duration {
         let sixth = self.ttl.get() / 6;
         let patience = if left < 3 * sixth { left / 2 } else { sixth };
-        patience.clamp(sixth.min(SOON), sixth)
+        patience.clamp(sixth.min(SHORTEST_SILENCE), sixth)
     }
 
     /// A renewal is sent at `now`.

@@ -8,6 +8,7 @@ use leasehold::time::{Clock, SystemClock};
 
 use crate::{
     args::{BenchArgs, ServerArgs},
+    durations::SHORTEST_BENCH,
     ending::Failure,
     json,
     output::write_out,
@@ -17,11 +18,8 @@ use crate::{
 use measure::Part;
 use progress::Progress;
 
-/// The shortest time in which the parts measure anything.
-const SHORTEST: std::time::Duration = std::time::Duration::from_millis(500);
-
 pub(crate) fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> {
-    if what.time < SHORTEST {
+    if what.time < SHORTEST_BENCH {
         return Err(Failure::usage(
             "--time is too short to measure anything: give it at least 500ms",
         ));

@@ -6,10 +6,9 @@ use std::{
 
 use leasehold::time::{Clock, Instant, SystemClock};
 
-use crate::output::write_err;
+use crate::{durations::BAR, output::write_err};
 
 const WIDTH: usize = 30;
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A bar on the standard error, if that is a terminal.
 pub(super) struct Progress {
@@ -30,7 +29,7 @@ impl Progress {
                 let gone = SystemClock.now().saturating_since(self.began);
                 write_err(&format!("\r{}", bar(gone, self.time, what)));
             }
-            SystemClock.sleep_until(SystemClock.now() + PAUSE).await;
+            SystemClock.sleep_until(SystemClock.now() + BAR).await;
         }
     }
 

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::durations::{GRACE, LEASE_LOOK};
+
 /// How long a command may take to end after SIGTERM, and from when on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 // ADR 0045
@@ -10,8 +12,6 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    const LONGEST_DEFAULT: Duration = Duration::from_secs(10);
-
     /// The grace of a lease, unless one was asked for that does not fit into it: then the text says
     /// why.
     ///
@@ -22,8 +22,8 @@ impl Grace {
         is_after: bool,
         ttl: Duration,
     ) -> Result<Self, String> {
-        let longest = if is_after { Self::LONGEST_DEFAULT } else { ttl / 3 };
-        let time = asked.unwrap_or_else(|| Self::LONGEST_DEFAULT.min(longest));
+        let longest = if is_after { GRACE } else { ttl / 3 };
+        let time = asked.unwrap_or_else(|| GRACE.min(longest));
         let margin = (ttl / 100).max(Duration::from_millis(2));
         if asked.is_some() && !is_after && time.saturating_add(margin).saturating_mul(2) >= ttl {
             return Err(format!(
@@ -47,12 +47,11 @@ impl Grace {
     /// When to look at the lease again: sooner and sooner as the grace comes nearer, so that the guard
     /// learns of a renewal in time.
     pub(super) fn pause(self, remaining: Duration, ttl: Duration) -> Duration {
-        const SHORTEST: Duration = Duration::from_millis(10);
         let left = self.begins_in(remaining);
-        if left <= SHORTEST {
+        if left <= LEASE_LOOK {
             return left.max(Duration::from_millis(1));
         }
-        (left / 2).min(ttl / 8).max(SHORTEST)
+        (left / 2).min(ttl / 8).max(LEASE_LOOK)
     }
 }
 

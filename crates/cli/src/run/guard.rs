@@ -8,15 +8,12 @@ use nix::{
     unistd::{Pid, close, read},
 };
 
+use crate::durations::{EVERY, GROUP_LOOKS};
+
 use super::{
     group::Group,
     guard_rules::{Deed, Order, Patience, Watch},
 };
-
-/// For how long a timer is trusted: it stands still while the machine sleeps.
-const LONGEST_NAP: Duration = Duration::from_secs(1);
-/// How soon the end of a group is noticed that was told to end.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Guards the command of the run at the other end of the standard input, until that has ended.
 // ADR 0045
@@ -79,8 +76,8 @@ fn close_inherited() {
 /// Waits until then, or for the next orders.
 fn wait(watch: &mut Watch, orders: &mut Option<Orders>, until: Option<Instant>) {
     let now = SystemClock.now();
-    let left = until.map_or(LONGEST_NAP, |until| until.saturating_since(now).min(LONGEST_NAP));
-    let left = if watch.is_ending() { left.min(LOOK) } else { left };
+    let left = until.map_or(EVERY, |until| until.saturating_since(now).min(EVERY));
+    let left = if watch.is_ending() { left.min(*GROUP_LOOKS.start()) } else { left };
     // Rounded up, so that it does not wake up before the time.
     let millis = u16::try_from(left.as_millis()).unwrap_or(u16::MAX).saturating_add(1);
     read_orders(watch, orders, PollTimeout::from(millis));

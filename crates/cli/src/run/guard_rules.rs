@@ -4,6 +4,8 @@ use std::{str::FromStr, time::Duration};
 
 use leasehold::time::Instant;
 
+use crate::durations::HEAD_START;
+
 /// What the run tells its guard, a line each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
@@ -82,9 +84,6 @@ struct Ending {
 }
 
 impl Watch {
-    /// The run notices the beginning of the grace at the same moment as its guard: it goes first.
-    const HEAD_START: Duration = Duration::from_millis(50);
-
     pub(super) fn new(patience: Patience) -> Self {
         Self { patience, begins: None, ending: None, is_killed: false }
     }
@@ -117,7 +116,7 @@ impl Watch {
             return Deed::Leave;
         }
         if let Some(begins) = self.begins.filter(|begins| self.ending.is_none() && now >= *begins) {
-            let head_start = Self::HEAD_START.min(self.patience.grace / 2);
+            let head_start = HEAD_START.min(self.patience.grace / 2);
             self.ending = Some(Ending {
                 term: Some(begins + head_start),
                 kill: begins + self.patience.grace,

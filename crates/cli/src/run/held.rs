@@ -11,6 +11,7 @@ use leasehold::{
 use super::surrounding::Named;
 use crate::{
     args::RunArgs,
+    durations::{CONFIRMATION_LOOK, LONGEST_CLAIM},
     ending::{Cause, ExitCodes, Failure, tell},
     words::short,
 };
@@ -85,10 +86,6 @@ impl Held {
     /// Waits for the first renewal of each lease that was waited for: until then it lives for a claim
     /// window, and not for its ttl. Returns whether all are held.
     pub(super) async fn confirmed(&self, ttl: Duration) -> bool {
-        /// How often it looks.
-        const LOOK: Duration = Duration::from_millis(5);
-        /// No claim window is longer.
-        const LONGEST_CLAIM: Duration = Duration::from_secs(3);
         // A part of a ttl is spent on the way, and by the margin of the belief.
         let longest = LONGEST_CLAIM.min(ttl / 4 * 3);
         let mut young: Vec<_> = match self {
@@ -100,7 +97,7 @@ impl Held {
             if young.is_empty() || !self.is_held() {
                 return self.is_held();
             }
-            SystemClock.sleep_until(SystemClock.now() + LOOK).await;
+            SystemClock.sleep_until(SystemClock.now() + CONFIRMATION_LOOK).await;
         }
     }
 

@@ -21,6 +21,8 @@ use nix::{
     unistd::Pid,
 };
 
+use crate::durations::EVERY;
+
 use super::{
     GUARD, STARTER,
     guard_rules::{Order, Patience},
@@ -119,10 +121,9 @@ impl Guard {
     /// Tells it something. If it was killed, or has not read for long, another one takes its place; once a
     /// second at most, since a guard may end as soon as it starts.
     pub(super) fn tell(&mut self, order: Order) -> io::Result<()> {
-        const PAUSE: Duration = Duration::from_secs(1);
         let Err(failure) = self.write(order) else { return Ok(()) };
         let now = SystemClock.now();
-        if self.replaced_at.is_some_and(|at| now.saturating_since(at) < PAUSE) {
+        if self.replaced_at.is_some_and(|at| now.saturating_since(at) < EVERY) {
             return Err(failure);
         }
         self.kill();

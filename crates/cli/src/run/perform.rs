@@ -32,6 +32,7 @@ use super::{
 };
 use crate::{
     args::{RunArgs, ServerArgs},
+    durations::{LAST_WORDS, LEAST_WORDS},
     ending::{Cause, ExitCodes, Failure},
     server,
     words::printable,
@@ -104,9 +105,6 @@ fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starte
     Ok((starter, guard))
 }
 
-/// How long the server has at least to hear that further locks end.
-const LEAST_WORDS: Duration = Duration::from_millis(100);
-
 /// A run that needs locks.
 struct Run {
     args: RunArgs,
@@ -155,7 +153,7 @@ impl Run {
         };
         dismiss(starter, guard);
         // Places in queues are given up, and the locks that were had already.
-        let _ = locks.shutdown(server::LAST_WORDS).await;
+        let _ = locks.shutdown(LAST_WORDS).await;
         early
     }
 
@@ -249,7 +247,7 @@ impl Run {
         // for that.
         drop(held);
         let rest = loss.grace_ends.saturating_since(SystemClock.now());
-        let _ = locks.shutdown(server::LAST_WORDS.min(rest.max(LEAST_WORDS))).await;
+        let _ = locks.shutdown(LAST_WORDS.min(rest.max(LEAST_WORDS))).await;
         Err(failure)
     }
 }

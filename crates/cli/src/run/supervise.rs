@@ -27,14 +27,10 @@ use super::{
     signals::Signals,
     terminal::Terminal,
 };
-use crate::ending::tell;
-
-/// How soon the end of a group is noticed that was told to end.
-const LOOK: Duration = Duration::from_millis(20);
-/// How soon it is noticed at last, after SIGKILL: a look reads the list of all processes.
-const LAST_LOOKS: Duration = Duration::from_millis(500);
-/// For how long a process that got SIGKILL may take to end: one that waits for a disk ends later.
-const LAST_LOOK: Duration = Duration::from_secs(5);
+use crate::{
+    durations::{DEATH, GROUP_LOOKS},
+    ending::tell,
+};
 
 /// A command that runs under a lease.
 pub(super) struct Job<'a> {
@@ -145,11 +141,12 @@ impl Job<'_> {
         match &lease.ending {
             None => self.grace.pause(self.held.remaining(), self.ttl),
             Some(Ending { killed: None, loss, .. }) => {
-                loss.grace_ends.saturating_since(SystemClock.now()).min(LOOK)
+                loss.grace_ends.saturating_since(SystemClock.now()).min(*GROUP_LOOKS.start())
             }
-            Some(Ending { killed: Some(killed), .. }) => {
-                SystemClock.now().saturating_since(*killed).clamp(LOOK, LAST_LOOKS)
-            }
+            Some(Ending { killed: Some(killed), .. }) => SystemClock
+                .now()
+                .saturating_since(*killed)
+                .clamp(*GROUP_LOOKS.start(), *GROUP_LOOKS.end()),
         }
     }
 
@@ -164,7 +161,7 @@ impl Job<'_> {
             return is_over.then_some(Event::GraceOver).into_iter().collect();
         };
         let Some(left) = self.group.left() else { return vec![Event::GroupGone] };
-        if !left.are_refused && now < killed + LAST_LOOK {
+        if !left.are_refused && now < killed + DEATH {
             return Vec::new();
         }
         // A lease that was renewed after all keeps others away for as long as they run.

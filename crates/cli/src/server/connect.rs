@@ -1,4 +1,4 @@
-use std::{env, fs, path::Path, time::Duration};
+use std::{env, fs, path::Path};
 
 use leasehold::{
     LockRuntime, LockRuntimeBuilder, Strictness, error::ConnectError, redis::RedisAddress,
@@ -153,6 +153,3 @@ pub(crate) fn tokio() -> Result<Runtime, Failure> {
         Failure::new(Cause::Config, format!("the system refuses what a runtime needs: {error}"))
     })
 }
-
-/// How long a command that has done its work waits for the server to confirm it.
-pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);

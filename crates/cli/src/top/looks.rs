@@ -8,11 +8,11 @@ use leasehold::{
 };
 use tokio::sync::{mpsc, watch};
 
+use crate::durations::EVERY;
+
 /// The most steps in a second; each is a short command.
 // ADR 0022
 pub(super) const STEPS_PER_SECOND: u32 = 200;
-/// The time from the beginning of one look to the beginning of the next, unless a look takes longer.
-const BETWEEN: Duration = Duration::from_secs(1);
 
 /// All locks, each seen at one moment.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) async fn look_on(
         if sender.send(look).await.is_err() {
             return;
         }
-        SystemClock.sleep_until(began + BETWEEN).await;
+        SystemClock.sleep_until(began + EVERY).await;
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
 };
 
 use crate::{
+    durations::QUEUE_SPARE,
     seam::Part,
     store::Heartbeat,
     types::{AcquisitionId, FenceToken, LockName, NameMap, RuntimeId, RuntimeLabel, Ttl},
@@ -240,9 +241,6 @@ impl PlaceRow {
 }
 
 impl Queue {
-    /// How much longer than necessary a queue is kept, so that its end is rarely moved.
-    const SPARE: Duration = Duration::from_secs(60);
-
     /// Forgets all places when the queue's time is over.
     pub(crate) fn expire(&mut self, now: ServerTime) {
         if self.ends <= now {
@@ -304,7 +302,7 @@ impl Queue {
     pub(crate) fn keep(&mut self, now: ServerTime, window: Duration) {
         let needed = now.after(window);
         if needed >= self.ends {
-            self.ends = needed.after(Self::SPARE);
+            self.ends = needed.after(QUEUE_SPARE);
         }
     }
 

@@ -19,16 +19,13 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant},
+    durations::STEPS_BACK,
     store::{Acquire, AcquireAnswer, Granted, Heartbeats, Place, Push, StoreError, Waiter},
     types::{AcquisitionId, LockName, Replication},
 };
 
 /// How often an acquisition that met others steps back and tries again.
 const TRIES: u32 = 4;
-
-/// How long it steps back.
-const SHORTEST_STEP: Duration = Duration::from_millis(2);
-const LONGEST_STEP: Duration = Duration::from_millis(20);
 
 /// Asks for a lock on behalf of a runtime that waits, or does not: for a lease that lives so long, and one
 /// node before the others where others ask, too.
@@ -142,7 +139,7 @@ async fn ask<N: QuorumNode>(
         // Who stands behind others leaves them the first step.
         let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
         let fraction = nodes.entropy.fraction();
-        let pause = backoff(SHORTEST_STEP, LONGEST_STEP, steps + behind, fraction);
+        let pause = backoff(STEPS_BACK, steps + behind, fraction);
         let until = nodes.clock.now() + pause;
         steps += 1;
         if steps == TRIES || until >= deadline {

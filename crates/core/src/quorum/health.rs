@@ -3,11 +3,7 @@ use std::{
     time::Duration,
 };
 
-use crate::clock::Instant;
-
-/// For how long a node is asked last after its first failure; it doubles with each one in a row.
-const SHORTEST_REST: Duration = Duration::from_millis(100);
-const LONGEST_REST: Duration = Duration::from_secs(3);
+use crate::{clock::Instant, durations::RESTS};
 
 /// How well a node has answered of late, and what time it told.
 #[derive(Debug, Default)]
@@ -35,7 +31,7 @@ impl Health {
 
     pub(super) fn on_failure(&self, now: Instant) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(8);
-        let rest = (SHORTEST_REST * 2_u32.pow(failures)).min(LONGEST_REST);
+        let rest = (*RESTS.start() * 2_u32.pow(failures)).min(*RESTS.end());
         self.rest(now + rest);
     }
 
@@ -95,9 +91,9 @@ mod tests {
         let (health, now) = (Health::default(), at(9_000));
         assert!(!health.is_unwell(now));
         health.on_failure(now);
-        assert!(health.is_unwell(now) && !health.is_unwell(now + SHORTEST_REST));
+        assert!(health.is_unwell(now) && !health.is_unwell(now + *RESTS.start()));
         health.on_failure(now);
-        assert!(health.is_unwell(now + SHORTEST_REST));
+        assert!(health.is_unwell(now + *RESTS.start()));
         health.on_answer(Duration::from_millis(2));
         assert!(!health.is_unwell(now));
         assert_eq!(health.usual(), Duration::from_millis(2));

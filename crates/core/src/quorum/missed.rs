@@ -12,10 +12,8 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant},
+    durations::{REPEATS, TAKE_BACK},
 };
-
-/// For how long a try is taken back at a node that does not answer.
-const TAKE_BACK: Duration = Duration::from_secs(5);
 
 /// The end of a lease that a node may not have heard of.
 #[derive(Debug, Clone)]
@@ -81,10 +79,9 @@ async fn insist<N: QuorumNode>(
     node: usize,
     missed: Missed,
 ) {
-    let (shortest, longest) = (Duration::from_millis(50), Duration::from_secs(2));
     for tries in 0.. {
         let Some(fraction) = nodes.upgrade().map(|nodes| nodes.entropy.fraction()) else { return };
-        let pause = backoff(shortest, longest, tries, fraction);
+        let pause = backoff(REPEATS, tries, fraction);
         clock.sleep_until(clock.now() + pause).await;
         let Some(nodes) = nodes.upgrade() else { return };
         let now = clock.now();

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant},
+    durations::HEDGES,
     entropy::Entropy,
     redis::slot_of_lock,
     store::StoreError,
@@ -20,8 +21,6 @@ use crate::{
 
 /// How much longer than usual a node may take before another one is asked in its place.
 const HEDGE: u32 = 4;
-const SHORTEST_HEDGE: Duration = Duration::from_millis(4);
-const LONGEST_HEDGE: Duration = Duration::from_millis(100);
 
 /// The nodes, what is known of them, and what it takes to ask them.
 pub(super) struct Nodes<N> {
@@ -142,7 +141,7 @@ fn order(start: usize, nodes: usize, unwell: NodeSet) -> Vec<usize> {
 }
 
 fn hedge(usual: Duration) -> Duration {
-    (SHORTEST_HEDGE + usual * HEDGE).min(LONGEST_HEDGE)
+    (*HEDGES.start() + usual * HEDGE).min(*HEDGES.end())
 }
 
 #[cfg(test)]
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn another_node_is_asked_after_four_times_as_long_as_usual() {
         let millis = Duration::from_millis;
-        assert_eq!(hedge(millis(2)), SHORTEST_HEDGE + millis(8));
-        assert_eq!(hedge(millis(90)), LONGEST_HEDGE);
+        assert_eq!(hedge(millis(2)), *HEDGES.start() + millis(8));
+        assert_eq!(hedge(millis(90)), *HEDGES.end());
     }
 }

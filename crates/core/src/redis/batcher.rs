@@ -2,7 +2,6 @@ use std::{
     collections::VecDeque,
     slice,
     sync::{Arc, MutexGuard, atomic::Ordering},
-    time::Duration,
 };
 
 use futures_util::future::join_all;
@@ -26,6 +25,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    durations::{BUSY, GATHERING, SLOW_YIELD},
     mutex::Mutex,
     store::{
         StoreError,
@@ -39,8 +39,8 @@ use crate::{
 ///
 /// If few calls are in flight, the caller sends its command itself. Otherwise a task, the courier,
 /// sends all waiting commands as one call. While enough couriers are under way, commands wait. A full
-/// batch does not wait, and after [`LONGEST_GATHER`] the caller starts another courier. So a long
-/// round trip delays no other command, and no command depends on another caller.
+/// batch does not wait, and after [`GATHERING`] the caller starts another courier. So a long round trip
+/// delays no other command, and no command depends on another caller.
 ///
 /// On a tokio runtime with one thread, a courier that leaves the server without work answers half
 /// of its callers first, so that server and client work at the same time. With several threads, a
@@ -102,17 +102,8 @@ const USUAL_CALLS: [usize; 2] = [2, 1];
 /// The smallest batch whose callers are answered in halves.
 const SPLIT: usize = 4;
 
-/// If the yields of a courier take longer than this, the tokio runtime counts as busy.
-const LONGEST_YIELD: Duration = Duration::from_millis(2);
-
-/// For how long couriers do not yield to a busy tokio runtime.
-const BUSY: Duration = Duration::from_secs(1);
-
 /// How many couriers may be under way before commands gather.
 const USUAL_COURIERS: usize = 2;
-
-/// After how long a command that waits for others gets a courier, in whole milliseconds of timers.
-const LONGEST_GATHER: Duration = Duration::from_millis(1);
 
 impl<C> Default for BatcherState<C> {
     fn default() -> Self {
@@ -169,7 +160,7 @@ impl<D: Dialect> Batcher<D> {
             Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
             Sent::Later { number, mut answer } => {
                 let pushed_at = self.0.clock.now();
-                let soon = (pushed_at + LONGEST_GATHER).min(deadline);
+                let soon = (pushed_at + GATHERING).min(deadline);
                 if !self.0.waits {
                     if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
                         return self.settle(answer.ok(), deadline).await;
@@ -501,7 +492,7 @@ impl<D: Dialect> Courier<D> {
         }
         yield_now().await;
         let now = clock.now();
-        if now.saturating_since(answered_at) > LONGEST_YIELD {
+        if now.saturating_since(answered_at) > SLOW_YIELD {
             state.lock().busy_until = now + BUSY;
         }
     }

@@ -11,7 +11,8 @@ use super::{
     scripts,
 };
 use crate::{
-    store::{Acquire, Hold, Next, Release, WITHDRAWAL_MARK, Waiter, Withdraw},
+    durations::WITHDRAWAL_MARK,
+    store::{Acquire, Hold, Next, Release, Waiter, Withdraw},
     types::{AcquisitionId, LockName, Replication, RuntimeId, RuntimeLabel, Ttl},
 };
 

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    durations::FAILURE_LASTS,
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
 };
@@ -102,9 +103,6 @@ impl From<StoreError> for ExchangeFailed {
 
 /// How many times its patience a `PING` may take while other answers are read.
 const PING_PATIENCES: u32 = 3;
-
-/// For how long the error of a failed dial is returned to all callers, so that a crowd dials once.
-const FAILED_DIAL_LASTS: Duration = Duration::from_millis(50);
 
 impl Connection {
     /// A connection that is made on first use, always on the given tokio runtime.
@@ -457,7 +455,7 @@ impl Connection {
         let now = self.0.clock.now();
         let current = self.0.current.lock();
         let (at, error) = current.failed.as_ref()?;
-        (now.saturating_since(*at) < FAILED_DIAL_LASTS).then(|| error.clone())
+        (now.saturating_since(*at) < FAILURE_LASTS).then(|| error.clone())
     }
 
     /// Forgets a connection, unless it was replaced already.

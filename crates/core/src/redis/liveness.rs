@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::classify::unanswered;
-use crate::{clock::Instant, store::StoreError};
+use crate::{clock::Instant, durations::SHORTEST_SILENCE, store::StoreError};
 
 /// When something was read on a connection last, and how long its round trips are.
 ///
@@ -21,9 +21,6 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// A shorter silence ends no connection, if something was read after the command was sent.
-    const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
-
     /// The liveness of a connection that was made just now.
     pub(super) fn new(now: Instant, round_trip: Duration) -> Self {
         let heard_at = AtomicU64::new(nanos(now.since_origin()));
@@ -61,7 +58,7 @@ impl Liveness {
 
     /// How long an answer may take before the connection counts as dead.
     pub(super) fn patience(&self) -> Duration {
-        (self.round_trip() * 2).max(Self::SHORTEST_SILENCE)
+        (self.round_trip() * 2).max(SHORTEST_SILENCE)
     }
 
     /// Whether the caller may send a `PING`, one at a time, until [`done`](Self::done).
@@ -146,7 +143,7 @@ mod tests {
         assert!(!crowded.is_dead(at(1000), at(1500)));
         crowded.answered(at(1500), at(1501));
         assert!(crowded.is_dead(at(2000), at(2500)));
-        assert_eq!(crowded.patience(), Liveness::SHORTEST_SILENCE);
+        assert_eq!(crowded.patience(), SHORTEST_SILENCE);
         // One that was slow again does not undo it.
         crowded.answered(at(3000), at(3900));
         assert!(crowded.is_dead(at(4000), at(4500)));

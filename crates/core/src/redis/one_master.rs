@@ -1,7 +1,6 @@
 use std::{
     fmt,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
 use futures_util::future::{join, join_all};
@@ -14,6 +13,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    durations::{PATIENCE, TWO_MASTERS_LAST},
     mutex::Mutex,
     store::{StoreError, StoreErrorKind},
 };
@@ -63,12 +63,6 @@ pub(super) struct Witness {
 /// The result of admitting a connection: what its user keeps and its epoch, or why it is refused.
 type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
 
-/// How long an older connection may take to answer, if the deadline of the new one is not earlier.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// How long two masters are believed to exist before they are asked again.
-const STANDS: Duration = Duration::from_secs(1);
-
 impl OneMaster {
     /// A new one begins when all connections are given up.
     pub(super) fn epochs(&self) -> &Epochs {
@@ -83,7 +77,7 @@ impl OneMaster {
     ) -> Result<Epoch, StoreError> {
         let masters = match &self.state.lock().apart {
             None => None,
-            Some(apart) if clock.now().saturating_since(apart.at) < STANDS => {
+            Some(apart) if clock.now().saturating_since(apart.at) < TWO_MASTERS_LAST => {
                 return Err(apart.error.clone());
             }
             Some(apart) => Some(apart.masters.clone()),

@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::liveness::nanos;
-use crate::clock::Instant;
+use crate::{clock::Instant, durations::PROOF_LASTS};
 
 /// When the server of a connection was last known to be a master.
 ///
@@ -18,10 +18,6 @@ pub(super) struct Proof {
     at: AtomicU64,
 }
 
-/// For how long a proof counts. A call that takes as long again to arrive still runs within a second
-/// of a demotion.
-const LASTS: Duration = Duration::from_millis(500);
-
 impl Proof {
     /// The proof of a question that was sent at this time.
     pub(super) fn new(asked_at: Instant) -> Self {
@@ -31,7 +27,7 @@ impl Proof {
     /// Whether the call that is sent now has to ask.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let at = Instant::at(Duration::from_nanos(self.at.load(Ordering::Relaxed)));
-        now.saturating_since(at) >= LASTS
+        now.saturating_since(at) >= PROOF_LASTS
     }
 
     /// The server has answered a question that was sent at this time: it is a master.

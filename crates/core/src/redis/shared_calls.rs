@@ -5,7 +5,11 @@ use std::{
 
 use redis::Value;
 
-use crate::{clock::Instant, types::LockName};
+use crate::{
+    clock::Instant,
+    durations::{GATHERING_PAUSES, NAME_ALONE},
+    types::LockName,
+};
 
 /// Which commands share calls.
 #[derive(Debug, Clone)]
@@ -35,13 +39,6 @@ pub(super) struct SharedCallPolicy {
     alone: Vec<Instant>,
 }
 
-/// For how long a name goes alone whose command was not served.
-const NAME_ALONE: Duration = Duration::from_millis(100);
-
-/// For how long nothing is gathered after a call that was not worth it; it doubles with each.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
 /// For how many names it is known that they go alone.
 const PLACES: usize = 64;
 
@@ -58,7 +55,7 @@ impl SharedCallPolicy {
             self.pause = Duration::ZERO;
             return;
         }
-        self.pause = (self.pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        self.pause = (self.pause * 2).clamp(*GATHERING_PAUSES.start(), *GATHERING_PAUSES.end());
         self.until = now + self.pause;
     }
 

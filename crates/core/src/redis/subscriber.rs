@@ -20,29 +20,12 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, within},
+    durations::{AFTER_REFUSAL, PONG, RESUBSCRIBING, SETTLED, SUBSCRIPTION_CHECK},
     entropy::{Entropy, SystemEntropy},
     mutex::Mutex,
     store::{Listener, Push, StoreError, StoreErrorKind},
     types::RuntimeId,
 };
-
-/// How often a `PING` is sent, and the listener checked to be alive.
-const CHECK: Duration = Duration::from_secs(2);
-
-/// How long the answer may take.
-const ANSWER: Duration = Duration::from_secs(3);
-
-/// A subscription that ends sooner counts as failed: something may cut every new one.
-const SETTLED: Duration = Duration::from_millis(50);
-
-/// The longest pause after the first failure; it doubles with every failure in a row.
-const SHORTEST: Duration = Duration::from_millis(20);
-
-/// The longest pause after any number of failures.
-const LONGEST: Duration = Duration::from_secs(3);
-
-/// The longest pause after a refusal, which only an operator can lift.
-const REFUSED: Duration = Duration::from_secs(30);
 
 /// Chooses the server of the next subscription. Each server passes on what is published at any other.
 pub(super) trait Dialers: fmt::Debug + Send + Sync {
@@ -96,7 +79,7 @@ impl Subscriber {
                     tracing::debug!(%endpoint, "a subscription ended");
                     let lasted = self.clock.now().saturating_since(subscribed_at);
                     failures = if lasted < SETTLED { failures.saturating_add(1) } else { 0 };
-                    backoff(SHORTEST, LONGEST, failures, SystemEntropy.fraction())
+                    backoff(RESUBSCRIBING, failures, SystemEntropy.fraction())
                 }
                 Err(error) => {
                     let pause = self.pause_after(&error, failures);
@@ -138,7 +121,7 @@ impl Subscriber {
                 biased;
                 () = receiver.closed.notified() => return,
                 () = dialer.route.left(epoch) => return,
-                () = self.clock.sleep_until(self.clock.now() + CHECK) => {}
+                () = self.clock.sleep_until(self.clock.now() + SUBSCRIPTION_CHECK) => {}
             }
             if !self.is_wanted() || !self.is_alive(&mut connection).await {
                 return;
@@ -150,7 +133,7 @@ impl Subscriber {
     async fn is_alive(&self, connection: &mut MultiplexedConnection) -> bool {
         let ping = redis::cmd("PING");
         let answer = ping.query_async::<Value>(connection);
-        let answer = within(&*self.clock, self.clock.now() + ANSWER, answer).await;
+        let answer = within(&*self.clock, self.clock.now() + PONG, answer).await;
         answer.is_some_and(|answer| !answer.as_ref().is_err_and(spoils_connection))
     }
 
@@ -171,15 +154,15 @@ impl Subscriber {
         } else {
             tracing::debug!(%error, "{WHAT}");
         }
-        let (shortest, longest) = if is_refusal { (REFUSED, REFUSED) } else { (SHORTEST, LONGEST) };
-        backoff(shortest, longest, failures, SystemEntropy.fraction())
+        let pauses = if is_refusal { AFTER_REFUSAL } else { RESUBSCRIBING };
+        backoff(pauses, failures, SystemEntropy.fraction())
     }
 
     /// Sleeps, at most one check longer than the listener lives.
     async fn rest(&self, pause: Duration) {
         let until = self.clock.now() + pause;
         while self.is_wanted() && self.clock.now() < until {
-            self.clock.sleep_until(until.min(self.clock.now() + CHECK)).await;
+            self.clock.sleep_until(until.min(self.clock.now() + SUBSCRIPTION_CHECK)).await;
         }
     }
 }

@@ -281,9 +281,6 @@ pub struct Renewal {
     pub acks: Replication,
 }
 
-/// How long a store remembers a withdrawn acquisition.
-pub(crate) const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
-
 /// Takes back an acquisition that no task waits for any more: its place, or its grant, which the next
 /// waiter gets. A late copy of its acquire has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,11 +12,11 @@ pub use answers::{
     AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Listener,
     Place, Push, ReleaseAnswer, RenewAnswer, WaiterRecord, WithdrawAnswer,
 };
+pub(crate) use command::whole_millis;
 pub use command::{
     Acquire, Command, ForceRelease, Heartbeat, Heartbeats, Hold, Inspect, Next, Release, Renewal,
     Renewals, Reply, Request, Waiter, Withdraw,
 };
-pub(crate) use command::{WITHDRAWAL_MARK, whole_millis};
 pub use error::{StoreError, StoreErrorKind};
 pub use keys::KeyScheme;
 pub(crate) use lock_store::of_its_kind;

@@ -1,6 +1,7 @@
 use std::{fmt, time::Duration};
 
 use super::{SettingError, Ttl};
+use crate::durations::ACKNOWLEDGEMENTS;
 
 /// How many copies of a grant must be acknowledged before a task believes it.
 ///
@@ -25,8 +26,6 @@ const AOF: u16 = 1 << 15;
 const REPLICAS_AT: u16 = 10;
 const MAX_REPLICAS: u8 = 31;
 const STEPS: u16 = (1 << REPLICAS_AT) - 1;
-const STEP: Duration = Duration::from_millis(10);
-const MAX_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Replication {
     /// The master's answer is enough, which is the default.
@@ -64,8 +63,8 @@ impl Replication {
         timeout: Duration,
     ) -> Result<Self, SettingError> {
         SettingError::check("number of replicas", replicas, least..=MAX_REPLICAS)?;
-        let timeout = SettingError::check("replication timeout", timeout, STEP..=MAX_TIMEOUT)?;
-        let steps = timeout.as_nanos().div_ceil(STEP.as_nanos());
+        let timeout = SettingError::check("replication timeout", timeout, ACKNOWLEDGEMENTS)?;
+        let steps = timeout.as_nanos().div_ceil(ACKNOWLEDGEMENTS.start().as_nanos());
         let steps = u16::try_from(steps).unwrap_or(STEPS);
         Ok(Self(flag | u16::from(replicas) << REPLICAS_AT | steps))
     }
@@ -93,7 +92,7 @@ impl Replication {
 
     /// Returns how long a command waits for them.
     pub fn timeout(self) -> Duration {
-        STEP * u32::from(self.0 & STEPS)
+        *ACKNOWLEDGEMENTS.start() * u32::from(self.0 & STEPS)
     }
 }
 

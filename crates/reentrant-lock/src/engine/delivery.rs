@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use leasehold_core::{
     AcquisitionId, FenceToken, Instant, LockName, Ttl,
@@ -7,7 +7,10 @@ use leasehold_core::{
 };
 use leasehold_watchdog::HeldLease;
 
-use crate::queue::{TurnId, TurnRelease};
+use crate::{
+    durations::BACKLOG,
+    queue::{TurnId, TurnRelease},
+};
 
 use super::repeat_rules::{Belief, DeliveryEnd};
 
@@ -52,9 +55,6 @@ pub(super) enum Sender {
 }
 
 impl Delivery {
-    /// For how long a withdrawal goes on after the ttl of what it withdraws.
-    const LONGEST: Duration = Duration::from_secs(3600);
-
     pub(super) fn release(
         now: Instant,
         name: &LockName,
@@ -96,7 +96,7 @@ impl Delivery {
         kind: DeliveryKind,
     ) -> Self {
         let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
-        let gives_up_at = expires + Self::LONGEST;
+        let gives_up_at = expires + BACKLOG;
         Self { name, id, ttl, kind, expires, gives_up_at, via: None, metrics }
     }
 

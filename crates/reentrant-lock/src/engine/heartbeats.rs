@@ -1,14 +1,16 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
-    time::Duration,
 };
 
-use leasehold_core::{Clock, Instant, LockName};
+use leasehold_core::{Clock, Instant, LONGEST_NAP, LockName};
 use leasehold_watchdog::Key;
 use tokio::{select, task::JoinSet};
 
-use crate::queue::Beat;
+use crate::{
+    durations::{AHEAD, ROUND},
+    queue::Beat,
+};
 
 use super::{core::Engine, names::Agenda};
 
@@ -26,11 +28,6 @@ pub(super) struct HeartbeatTask {
 
 impl HeartbeatTask {
     const BATCH: usize = 2048;
-    /// The shortest time from one round of heartbeats to the next, so that many names share one.
-    const PAUSE: Duration = Duration::from_millis(20);
-    /// How far ahead of its time a name is looked at when heartbeats are sent.
-    const AHEAD: Duration = Duration::from_millis(200);
-    const NAP: Duration = Duration::from_secs(5);
 
     pub(super) fn start(engine: &Arc<Engine>) {
         let (agenda, clock) = (Arc::clone(&engine.names.agenda), Arc::clone(&engine.clock));
@@ -43,13 +40,13 @@ impl HeartbeatTask {
         let (agenda, clock) = (Arc::clone(&self.agenda), Arc::clone(&self.clock));
         loop {
             let now = clock.now();
-            if now >= self.sent_at + Self::PAUSE {
+            if now >= self.sent_at + ROUND {
                 let Some(due) = agenda.take_due(now) else { return };
                 let Some(engine) = self.engine.upgrade() else { return };
                 let mut beats = look_at(&engine, due);
                 // Not else: many idle turns may end one after the other, and each look costs.
                 if !beats.is_empty() {
-                    let Some(ahead) = agenda.take_due(now + Self::AHEAD) else { return };
+                    let Some(ahead) = agenda.take_due(now + AHEAD) else { return };
                     beats.extend(look_at(&engine, ahead));
                     self.send(&engine, now, beats);
                 }
@@ -57,8 +54,8 @@ impl HeartbeatTask {
                 return;
             }
             let now = clock.now();
-            let until = agenda.sleep_until(now, now + Self::NAP);
-            let until = until.max(self.sent_at + Self::PAUSE);
+            let until = agenda.sleep_until(now, now + LONGEST_NAP);
+            let until = until.max(self.sent_at + ROUND);
             select! {
                 biased;
                 Some(_) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {}

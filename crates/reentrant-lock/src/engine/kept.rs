@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use leasehold_core::{Clock, Instant, LockName, Mutex, outage::WatchedStore, store::Release};
 use tokio::task::JoinSet;
 
-use crate::queue::TurnId;
+use crate::{durations::STAMP, queue::TurnId};
 
 use super::executor::Executor;
 
@@ -23,8 +23,6 @@ pub(super) type IdleSince = Instant;
 
 impl KeptTurns {
     const MAX: usize = 16 * 1024;
-    /// How old a stamp may get before a use of its turn renews it, so that most uses change nothing here.
-    const COARSE: Duration = Duration::from_secs(1);
 
     /// A turn has become idle. Returns a turn that is to end, if there are too many.
     pub(super) fn on_idle(
@@ -33,7 +31,7 @@ impl KeptTurns {
         stamp: &mut Option<IdleSince>,
         name: &LockName,
     ) -> Option<(IdleSince, LockName)> {
-        if stamp.is_some_and(|at| now < at + Self::COARSE) {
+        if stamp.is_some_and(|at| now < at + STAMP) {
             return None;
         }
         let mut state = self.0.lock();

@@ -7,7 +7,10 @@ use leasehold_core::{Clock, backoff, store::Withdraw};
 use leasehold_watchdog::Key;
 use tokio::select;
 
-use crate::{queue::unheard, timing::Timing};
+use crate::{
+    durations::{MOMENT, PLACE_PAUSE},
+    queue::unheard,
+};
 
 use super::{
     backlog::InHand, core::Engine, delivery::Delivery, repeat_rules::DeliveryEnd, sending::Sending,
@@ -45,7 +48,7 @@ impl LateSender {
                     continue;
                 };
                 let jitter = engine.entropy.fraction();
-                backoff(Timing::SHORTEST_PAUSE, longest, failures, jitter)
+                backoff(PLACE_PAUSE..=longest, failures, jitter)
             };
             failures += 1;
             self.clock.sleep_until(self.clock.now() + pause).await;
@@ -66,7 +69,7 @@ impl LateSender {
         let answer = select! {
             biased;
             answer = engine.store.ask(now, withdraw, deadline) => answer,
-            () = engine.clock.sleep_until(deadline + Sending::GRACE) => Err(unheard()),
+            () = engine.clock.sleep_until(deadline + MOMENT) => Err(unheard()),
         };
         let end = match engine.counted(answer) {
             Ok(answer) if answer.ended_grant => DeliveryEnd::Released,

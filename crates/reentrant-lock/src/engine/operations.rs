@@ -14,6 +14,7 @@ use leasehold_watchdog::{Watchdog, Watches};
 use tokio::{select, sync::watch};
 
 use crate::{
+    durations::MOMENT,
     graph::{OwnHolds, WaitGraph},
     listing::LockList,
     queue::{NameState, Numbers, TurnId},
@@ -28,9 +29,6 @@ use super::{
     shutdown::{ShutdownReport, ShutdownState},
     watermarks::Watermarks,
 };
-
-/// For how long the end of a runtime with a thread of its own waits for its releases.
-const FLUSH: Duration = Duration::from_millis(50);
 
 /// What the owner of a runtime asks for.
 impl Engine {
@@ -286,12 +284,12 @@ impl Engine {
         }
         let (done, flushed) = channel::<()>();
         self.spawn(async move {
-            let until = engine.clock.now() + FLUSH;
+            let until = engine.clock.now() + MOMENT;
             drop(engine.outbox.drain(&*engine.clock, until, until).await);
             drop(done);
         });
         // Ends when the sender is dropped. The thread may be blocked, and the clock a test's.
-        let _ended = flushed.recv_timeout(FLUSH);
+        let _ended = flushed.recv_timeout(MOMENT);
         warn_of(&self.outbox.closed());
     }
 }

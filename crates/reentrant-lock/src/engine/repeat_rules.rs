@@ -7,6 +7,8 @@ use leasehold_core::{
     store::ReleaseAnswer,
 };
 
+use crate::durations::SHORT_PAUSES;
+
 /// When the next copy of a release is sent, and what an answer means; from its first copy to its end.
 ///
 /// One copy of its command is in flight at a time, unless a place in the queue depends on the
@@ -79,10 +81,6 @@ pub(crate) struct Belief {
 }
 
 impl RepeatRules {
-    /// The pauses after failures.
-    const SHORTEST: Duration = Duration::from_millis(2);
-    const LONGEST: Duration = Duration::from_millis(250);
-
     /// A release whose first copy is due at `now`.
     pub(crate) fn new(now: Instant, expires: Instant, belief: Option<Belief>) -> Self {
         Self {
@@ -139,7 +137,7 @@ impl RepeatRules {
             Err(error) if error.kind().is_transient() => {
                 self.doubtful |= error.kind() == StoreErrorKind::Indeterminate;
                 if self.in_flight == 0 {
-                    let pause = backoff(Self::SHORTEST, Self::LONGEST, self.failures, jitter);
+                    let pause = backoff(SHORT_PAUSES, self.failures, jitter);
                     self.send_at = Some(now + pause);
                     self.failures += 1;
                 }

@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use leasehold_core::Instant;
 
-use crate::blocked::Ration;
+use crate::{blocked::Ration, durations::LOG_PAUSE};
 
 /// How much is logged of what may happen very often.
 #[derive(Debug, Default)]
@@ -25,12 +23,10 @@ pub(super) struct DroppedMessages {
 }
 
 impl DroppedMessages {
-    const EVERY: Duration = Duration::from_secs(60);
-
     /// Counts one more; yields how many there were since the last line of the log, if another is due.
     pub(super) fn add(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
-        if self.logged_at.is_some_and(|at| now.saturating_since(at) < Self::EVERY) {
+        if self.logged_at.is_some_and(|at| now.saturating_since(at) < LOG_PAUSE) {
             return None;
         }
         self.logged_at = Some(now);
@@ -40,6 +36,8 @@ impl DroppedMessages {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

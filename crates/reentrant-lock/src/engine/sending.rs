@@ -16,6 +16,7 @@ use leasehold_watchdog::{HeldLease, Key};
 use tokio::{select, sync::SemaphorePermit};
 
 use crate::{
+    durations::MOMENT,
     queue::{NextPlace, NextTurn, TimedAnswer, TurnId, unheard},
     timing::closed_for,
 };
@@ -52,14 +53,11 @@ struct SentCopy<'a> {
 
 impl SentCopy<'_> {
     fn given_up_at(&self) -> Instant {
-        self.deadline + Sending::GRACE
+        self.deadline + MOMENT
     }
 }
 
 impl Sending {
-    /// How long after its deadline a copy is given up that the store has not answered.
-    pub(super) const GRACE: Duration = Duration::from_millis(50);
-
     /// From now on the command counts as pending; `None` when too many are.
     fn new(engine: &Arc<Engine>, delivery: Delivery) -> Option<Self> {
         let Some(key) = engine.outbox.add(&delivery) else {

@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use leasehold_core::{FenceToken, Instant, LockName, Mutex, NameMap};
 
-use crate::queue::EndedTurn;
+use crate::{durations::GENERATION, queue::EndedTurn};
 
 /// What this runtime remembers of each name in recent use: the largest token, and whether other
 /// runtimes want the lock.
@@ -66,7 +64,6 @@ impl NameHistory {
 impl Watermarks {
     /// As many as fill a hash map that would double with one more.
     const MOST: usize = 28 * 1024;
-    const GENERATION: Duration = Duration::from_secs(600);
 
     pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<FenceToken> {
         self.seen(now, name).map(|seen| seen.last)
@@ -117,11 +114,11 @@ impl Watermarks {
 impl Generations {
     fn turn(&mut self, now: Instant) {
         let age = now.saturating_since(self.turned_at);
-        if age >= 2 * Watermarks::GENERATION {
+        if age >= 2 * GENERATION {
             // The last use is so long ago that both generations are old.
             self.recent.clear();
         }
-        if self.recent.len() >= Watermarks::MOST || age >= Watermarks::GENERATION {
+        if self.recent.len() >= Watermarks::MOST || age >= GENERATION {
             self.older = std::mem::take(&mut self.recent);
             self.turned_at = now;
         }
@@ -210,9 +207,9 @@ mod tests {
             marks.saw(Instant::default(), &name(i), token);
         }
         assert!(marks.len() <= 2 * Watermarks::MOST);
-        let later = Instant::default() + Watermarks::GENERATION;
+        let later = Instant::default() + GENERATION;
         assert_eq!(marks.of(later, &name(0)), None);
-        assert_eq!(marks.of(later + Watermarks::GENERATION, &name(0)), None);
+        assert_eq!(marks.of(later + GENERATION, &name(0)), None);
         assert_eq!(marks.len(), 0);
     }
 }

@@ -8,6 +8,7 @@ use leasehold_core::{
 use tokio::select;
 
 use crate::{
+    durations::{SHORT_PAUSES, UNCONFIRMED},
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     lease::{Lease, run_while_held},
@@ -56,20 +57,13 @@ pub struct Once {
     window: Duration,
 }
 
-/// The pauses between two looks at a lock.
-const SHORTEST: Duration = Duration::from_millis(2);
-const LONGEST: Duration = Duration::from_millis(250);
-
 impl Once {
-    /// The window after a success unless another is given.
-    const WINDOW: Duration = Duration::from_secs(60);
-
     /// A run of a runtime; services ask their `LockRuntime` for one.
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         // An idle lock would look like a run to others, under the label of an earlier one.
         let lock = ReentrantLock::new(engine, name).not_kept();
-        Self { acquire: lock.acquire(), window: Self::WINDOW }
+        Self { acquire: lock.acquire(), window: Duration::from_secs(60) }
     }
 
     /// Sets for how long after a success the lock stays closed, up to 24 h; zero opens it at once.
@@ -144,7 +138,7 @@ impl Once {
                 return Ok(Begun::Duplicate(Duplicate::of(name, record)));
             }
             // The lock was closed, and opened again before the look showed who had closed it.
-            let pause = backoff(SHORTEST, LONGEST, failures, engine.entropy.fraction());
+            let pause = backoff(SHORT_PAUSES, failures, engine.entropy.fraction());
             failures += 1;
             clock.sleep_until(gives_up.min(clock.now() + pause)).await;
         }
@@ -237,9 +231,6 @@ fn unsettled() -> StoreError {
     .as_answer()
 }
 
-/// Within this time each name is warned of once, and at most eight names are.
-const PAUSE: Duration = Duration::from_secs(10);
-
 /// Warns that a run succeeded, but that its lock may open before the window is over.
 fn warn_of(engine: &Engine, lease: AcquisitionId, error: &ReleaseError) {
     let (lock, fence, cause) = match error {
@@ -247,7 +238,7 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &ReleaseError) {
         ReleaseError::Unconfirmed { lock, fence, error, .. } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
-    let left_out = engine.reports.lock().unconfirmed.take(lock, now, PAUSE);
+    let left_out = engine.reports.lock().unconfirmed.take(lock, now, UNCONFIRMED);
     let Some(left_out) = left_out else { return };
     tracing::warn!(
         %lock, %lease, %fence, left_out,

@@ -11,7 +11,7 @@ use leasehold_core::{
 };
 use leasehold_watchdog::Watch;
 
-use crate::timing::Timing;
+use crate::durations::PLACE_PAUSE;
 
 use super::{
     env::{Env, Outgoing, TimedAnswer, TurnId},
@@ -480,7 +480,7 @@ impl NameState {
             env.effects.send = Some(Outgoing::Confirm(Box::new(grant)));
         } else if let Phase::Releasing(releasing) = &mut self.phase {
             // The answer to the release, or to its next copy, tells of the grant once more.
-            releasing.asks_soon.get_or_insert(env.now + Timing::SHORTEST_PAUSE);
+            releasing.asks_soon.get_or_insert(env.now + PLACE_PAUSE);
         }
     }
 

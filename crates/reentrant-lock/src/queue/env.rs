@@ -15,7 +15,7 @@ use leasehold_core::{
 };
 use leasehold_watchdog::Watch;
 
-use crate::{seam::Rules, timing::Timing};
+use crate::{durations::PLACE_PAUSE, seam::Rules, timing::Timing};
 
 /// What a rule may read, and the effects that it asks for.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Env<'_> {
     /// When the heartbeat after one of `sent_at` is due: three may be lost in a claim window.
     pub(super) fn next_heartbeat(&self, sent_at: Instant, ttl: Ttl) -> Instant {
         let pause = (self.timing.claim_window(ttl) / 4).mul_f64(1.0 - self.jitter() / 4.0);
-        sent_at + pause.max(Timing::SHORTEST_PAUSE)
+        sent_at + pause.max(PLACE_PAUSE)
     }
 }
 

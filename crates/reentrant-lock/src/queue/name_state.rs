@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold_core::{FenceToken, Instant, metric::KeptOutcome};
 use leasehold_watchdog::Watch;
 
-use crate::{error::QueuePosition, timing::closed_for};
+use crate::{durations::ASK_AGAIN, error::QueuePosition, timing::closed_for};
 
 use super::{
     env::{Beat, Env, Outgoing, TurnId, earlier},
@@ -13,10 +13,6 @@ use super::{
     turn::{Keep, Turn},
     withdrawals::Withdrawals,
 };
-
-/// How soon a place is asked for again after messages may have been lost. With the pause between
-/// two rounds of heartbeats, these are the 50 ms that are promised.
-const SOON: Duration = Duration::from_millis(30);
 
 /// The tasks of one runtime that want one name, and what the runtime has of it in Redis.
 ///
@@ -272,7 +268,7 @@ impl NameState {
     /// Messages may have been lost: a place is asked for again soon, whatever is in flight. That
     /// answer may be older than what was lost, or never come.
     pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
-        let soon = env.now + SOON.mul_f64(env.jitter());
+        let soon = env.now + ASK_AGAIN.mul_f64(env.jitter());
         match &mut self.phase {
             Phase::Place(place) => place.ask_soon(soon),
             // Its task is woken, and when it is polled the runtime asks: one that is never polled

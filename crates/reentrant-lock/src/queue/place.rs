@@ -5,7 +5,7 @@ use leasehold_core::{
     store::{Heartbeat, Place as Position, Waiter},
 };
 
-use crate::timing::Timing;
+use crate::durations::PLACE_PAUSE;
 
 use super::{
     env::{Beat, Env, earlier, unheard},
@@ -117,7 +117,8 @@ impl QueuedPlace {
         self.failing = None;
         self.round_trip = env.now.saturating_since(sent_at);
         // When the present lease runs out it is worth asking again.
-        let over = env.now + position.remaining + A_TICK;
+        // Redis rounds times to live to whole milliseconds.
+        let over = env.now + position.remaining + Duration::from_millis(1);
         let last_sent = self.sent.back().map_or(sent_at, |(_, at)| sent_at.max(*at));
         let regular = env.next_heartbeat(last_sent, self.terms.ttl);
         if regular < over {
@@ -147,7 +148,7 @@ impl QueuedPlace {
         }
         // Never later than without the failure: it may be that of an older heartbeat.
         let longest = env.timing.heartbeat_pause(self.terms.ttl);
-        let retry = env.now + backoff(Timing::SHORTEST_PAUSE, longest, failed, 1.0 - env.jitter());
+        let retry = env.now + backoff(PLACE_PAUSE..=longest, failed, 1.0 - env.jitter());
         let regular = self.sent.back().map(|(_, at)| env.next_heartbeat(*at, self.terms.ttl));
         self.ask_at(earlier(regular, retry));
     }
@@ -157,7 +158,7 @@ impl QueuedPlace {
     fn seldom(&self, env: &Env<'_>) -> Option<Duration> {
         let failing = self.failing.as_ref().filter(|failing| failing.error.is_ttl_too_short())?;
         let [shortest, longest] = [1, 15].map(Duration::from_secs);
-        Some(backoff(shortest, longest, failing.failed, 1.0 - env.jitter()))
+        Some(backoff(shortest..=longest, failing.failed, 1.0 - env.jitter()))
     }
 
     /// The server has answered, although it said nothing about others.
@@ -179,7 +180,7 @@ impl QueuedPlace {
         self.on_failure(env, sent_at, error);
         // Not counted by failures: between two of them the lock may be taken, which is no failure.
         let longest = env.timing.heartbeat_pause(self.terms.ttl);
-        let pause = backoff(Timing::SHORTEST_PAUSE, longest, old.taken_back, 1.0 - env.jitter());
+        let pause = backoff(PLACE_PAUSE..=longest, old.taken_back, 1.0 - env.jitter());
         self.ask_at(self.next_at.max(env.now + pause));
         self.taken_back = old.taken_back.saturating_add(1);
         self.too_few = self.failing.clone().map(|failing| (env.now, failing));
@@ -224,6 +225,3 @@ impl Failing {
         Self { since, silent_since: None, failed: 1, error }
     }
 }
-
-/// Redis rounds times to live to whole milliseconds.
-const A_TICK: Duration = Duration::from_millis(1);

@@ -5,6 +5,8 @@ use leasehold_core::{
 };
 use leasehold_watchdog::Watch;
 
+use crate::durations::TURNS;
+
 use super::{
     env::{Env, TurnId},
     local_queue::Ticket,
@@ -57,12 +59,6 @@ pub(crate) struct Offer {
 }
 
 impl Turn {
-    /// For how long a turn goes on if other runtimes waited when it began.
-    const LIMIT: Duration = Duration::from_millis(50);
-    /// For how long a turn goes on if none waited then. A turn that is not kept does not learn of
-    /// runtimes that come later. So the limit is shorter, and they wait for less.
-    const LIMIT_ALONE: Duration = Duration::from_millis(10);
-
     pub(super) fn id(&self) -> TurnId {
         TurnId::of(&self.grant)
     }
@@ -70,10 +66,10 @@ impl Turn {
     /// Whether the turn is over for the next task, who wants a lease on `terms`.
     pub(super) fn is_over_for(&self, env: &Env<'_>, terms: Terms) -> bool {
         let limit = match self.contended {
-            true => Self::LIMIT,
+            true => *TURNS.end(),
             // It learns of runtimes that come later, unless all messages are lost.
             false if self.keeps => self.grant.ttl().get(),
-            false => Self::LIMIT_ALONE,
+            false => *TURNS.start(),
         };
         let time_is_up =
             self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);

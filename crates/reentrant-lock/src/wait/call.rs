@@ -9,6 +9,7 @@ use leasehold_watchdog::HeldLease;
 use tokio::task::unconstrained;
 
 use crate::{
+    durations::MOMENT,
     engine::Engine,
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
@@ -59,9 +60,6 @@ pub(crate) struct AcquireCall {
     pub(crate) recall_ends: Option<Instant>,
 }
 
-/// For how long a try waits for that.
-const RECALL: Duration = Duration::from_millis(50);
-
 impl AcquireCall {
     /// Acquires, or gives up.
     pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
@@ -105,7 +103,7 @@ impl AcquireCall {
         let Self { engine, started, request, .. } = self;
         let latest = *started + engine.timing.command_deadline(request.terms.ttl);
         let now = engine.clock.now();
-        let ends = now.min(latest) + RECALL;
+        let ends = now.min(latest) + MOMENT;
         (now < ends).then_some(ends)
     }
 

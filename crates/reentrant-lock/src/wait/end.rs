@@ -4,6 +4,7 @@ use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind, store::Inspe
 use tokio::select;
 
 use crate::{
+    durations::{LAST_LOOK, WAY},
     engine::Engine,
     error::{AcquireError, HolderInfo, Unavailable, WaitTimeout},
     queue::{Failing, NameState, unheard},
@@ -14,15 +15,8 @@ use super::{
     line::InLine,
 };
 
-/// A timeout is not held up for long by finding out who holds the lock.
-const LONGEST_LOOK: Duration = Duration::from_millis(250);
-/// A look that ends later than this after its time shows that the process itself stood still.
-const LATE: Duration = Duration::from_millis(250);
 /// For how many round trips a server is silent that is not just slow; a look may have to connect.
 const ROUND_TRIPS: u32 = 8;
-
-/// What a grant that waits for replicas takes besides its wait, and until it is taken back.
-const WAY: Duration = Duration::from_millis(100);
 
 impl AcquireCall {
     /// The error of a call whose time was over before it sent a command, or sent another.
@@ -150,7 +144,7 @@ impl AcquireCall {
                 Ok(seen) => return Ok(holder_in(engine, seen).or(here)),
                 Err(error) => Some(error),
             },
-            () = engine.clock.sleep_until(since + LONGEST_LOOK) => None,
+            () = engine.clock.sleep_until(since + LAST_LOOK) => None,
         };
         if is_held_here {
             return Ok(here);
@@ -162,7 +156,7 @@ impl AcquireCall {
                 Err(Some(Failing::once(since, error)))
             }
             None if is_silent
-                && now < since + LONGEST_LOOK + LATE
+                && now < since + 2 * LAST_LOOK
                 && silence
                     .silent_since()
                     .is_some_and(|at| now >= at + round_trip * ROUND_TRIPS) =>

@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use super::{super::row::PlaceRow, Asker, Step, queue::Contest};
 use crate::{
+    durations::WITHDRAWAL_MARK,
     lease::HoldUpdate,
     store::{
         ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection, LeaseRecord, Next, Push,
-        Release, ReleaseAnswer, RenewAnswer, Renewal, WITHDRAWAL_MARK, WaiterRecord, Withdraw,
-        WithdrawAnswer, whole_millis,
+        Release, ReleaseAnswer, RenewAnswer, Renewal, WaiterRecord, Withdraw, WithdrawAnswer,
+        whole_millis,
     },
     types::{AcquisitionId, FenceToken, Ttl},
 };

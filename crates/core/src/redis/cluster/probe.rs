@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    durations::{NODE_REMEMBERED, OTHER_NODES, PATIENCE},
     mutex,
     redis::{
         classify::{NOT_THERE, NotDialed, classify_dial},
@@ -32,12 +33,6 @@ use crate::{
 /// How many nodes are asked at once, and how many while the same trouble lasts.
 const MOST_ASKED: usize = 8;
 const FEW_ASKED: usize = 2;
-
-/// How long a node that was asked before may take, before others are asked.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// For how long the others may still answer after the first, when all are to be heard.
-const GATHER: Duration = Duration::from_millis(300);
 
 /// Asks nodes of a Cluster for their view of it.
 pub(super) struct Prober {
@@ -171,7 +166,7 @@ impl Prober {
             }
             // Who knows no Cluster hears all addresses, if they do not lead to one.
             if known.view.is_some() || is_enough(&told, probe) {
-                until = until.min(clock.now() + GATHER);
+                until = until.min(clock.now() + OTHER_NODES);
             }
         }
         let choice = choose(&told, probe);
@@ -320,9 +315,6 @@ pub(in crate::redis) async fn masters(
     Ok(masters.into_iter().map(|(endpoint, slots)| ClusterMaster { endpoint, slots }).collect())
 }
 
-/// For how long a node of another Cluster is not logged again.
-const TOLD_FOR: Duration = Duration::from_secs(60);
-
 /// Nodes of other Clusters that were found, and when they were logged.
 #[derive(Debug, Default)]
 pub(super) struct Impostors(BTreeMap<Endpoint, Instant>);
@@ -330,7 +322,7 @@ pub(super) struct Impostors(BTreeMap<Endpoint, Instant>);
 impl Impostors {
     /// Whether the node at an endpoint is to be logged now.
     pub(super) fn is_news(&mut self, endpoint: &Endpoint, now: Instant) -> bool {
-        self.0.retain(|_, told_at| now < *told_at + TOLD_FOR);
+        self.0.retain(|_, told_at| now < *told_at + NODE_REMEMBERED);
         let is_news = !self.0.contains_key(endpoint);
         if is_news {
             self.0.insert(endpoint.clone(), now);

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use crate::{
     backoff::backoff,
+    durations::REDIRECTS,
     redis::{endpoint::Endpoint, role::REPLICA},
     store::StoreError,
 };
@@ -58,12 +59,6 @@ pub(in crate::redis) fn is_elsewhere(error: &StoreError) -> bool {
     let of_slot = ["MOVED ", "ASK ", "TRYAGAIN"];
     error.is_answer() && of_slot.iter().any(|word| error.what().starts_with(word))
 }
-
-/// The longest pause before the first repetition; it doubles with each.
-const SHORTEST: Duration = Duration::from_millis(4);
-
-/// The longest pause before any repetition.
-const LONGEST: Duration = Duration::from_millis(200);
 
 /// Where the attempts of one command go, by what nodes say that have not run it.
 #[derive(Debug)]
@@ -125,7 +120,7 @@ impl RedirectPolicy {
     /// The pause before the next attempt; `fraction` spreads the pauses of many callers.
     pub fn pause(&self, fraction: f64) -> Option<Duration> {
         let doublings = self.failures.checked_sub(2)?;
-        Some(backoff(SHORTEST, LONGEST, doublings, fraction))
+        Some(backoff(REDIRECTS, doublings, fraction))
     }
 }
 

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant, within},
+    durations::{CLUSTER_REFRESHES, FAILURE_LASTS, NODE_REMEMBERED},
     entropy::{Entropy, SystemEntropy},
     mutex::Mutex,
     redis::{
@@ -34,18 +35,6 @@ use crate::{
     store::{StoreError, StoreErrorKind},
     types::Ttl,
 };
-
-/// How often a node is asked who owns the slots, without a hint.
-const REFRESH: Duration = Duration::from_secs(2);
-
-/// For how long after a refresh no hint is followed.
-const CALM: Duration = Duration::from_millis(100);
-
-/// For how long the error of a failed refresh is returned to all callers.
-const FAILED_REFRESH_LASTS: Duration = Duration::from_millis(50);
-
-/// For how long a node is kept that only a redirection has named: it may become an owner soon.
-const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
 pub(in crate::redis) type OpenNode<N> =
@@ -249,12 +238,12 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         let mut misses: u32 = 0;
         loop {
             // While nodes do not answer, new connections are made for each refresh.
-            let calm = backoff(CALM, REFRESH, misses, SystemEntropy.fraction());
+            let calm = backoff(CLUSTER_REFRESHES, misses, SystemEntropy.fraction());
             clock.sleep_until(clock.now() + calm).await;
             select! {
                 biased;
                 () = self.hint.notified() => {}
-                () = clock.sleep_until(clock.now() + REFRESH) => {}
+                () = clock.sleep_until(clock.now() + *CLUSTER_REFRESHES.end()) => {}
             }
             let has_missed = self.has_missed.swap(false, Ordering::AcqRel);
             misses = if has_missed { misses.saturating_add(1) } else { 0 };
@@ -286,7 +275,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
                 return Ok(());
             }
             if let Some((at, error)) = &*failed
-                && topology.clock.now().saturating_since(*at) < FAILED_REFRESH_LASTS
+                && topology.clock.now().saturating_since(*at) < FAILURE_LASTS
             {
                 return Err(error.clone());
             }
@@ -403,7 +392,7 @@ impl<N> TopologyState<N> {
     /// Forgets nodes that only a redirection has named, a while ago.
     fn forget(&mut self, now: Instant) {
         self.nodes.retain(|_, node| {
-            node.is_known.load(Ordering::Relaxed) || now < node.opened_at + FORGOTTEN
+            node.is_known.load(Ordering::Relaxed) || now < node.opened_at + NODE_REMEMBERED
         });
     }
 
@@ -499,7 +488,7 @@ mod tests {
         state.nodes[&owner].owns(&[7..=7]);
         state.forget(now);
         assert_eq!(state.nodes.len(), 2);
-        state.forget(now + FORGOTTEN);
+        state.forget(now + NODE_REMEMBERED);
         assert_eq!(state.nodes.keys().collect::<Vec<_>>(), [&owner]);
     }
 }

@@ -3,9 +3,10 @@ use std::{fmt::Write, time::Duration};
 use redis::{Cmd, Value};
 
 use crate::{
+    durations::WITHDRAWAL_MARK,
     quorum::{NodeCommand, QuorumSettings, Word},
     redis::{args::millis, dialect::Dialect, script::Script, scripts},
-    store::{FenceSettings, KeyScheme, WITHDRAWAL_MARK},
+    store::{FenceSettings, KeyScheme},
     types::{AcquisitionId, Replication, RuntimeLabel},
 };
 

@@ -1,9 +1,6 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use redis::{Client, ConnectionInfo, RedisError};
@@ -18,6 +15,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, within},
+    durations::SENTINEL_REFRESHES,
     mutex::Mutex,
     redis::{
         address::SentinelGroup,
@@ -28,15 +26,6 @@ use crate::{
     },
     store::{StoreError, StoreErrorKind},
 };
-
-/// How often the Sentinels are asked, without a hint.
-const REFRESH: Duration = Duration::from_secs(1);
-
-/// How long the Sentinels may take to answer, so that one that hangs delays the next refresh by no more.
-const LONGEST_REFRESH: Duration = Duration::from_secs(1);
-
-/// For how long after a refresh no hint is followed.
-const CALM: Duration = Duration::from_millis(200);
 
 /// How the error begins if no Sentinel can be reached.
 const NO_ANSWER: &str = "no Sentinel answers";
@@ -107,7 +96,7 @@ impl Sentinels {
     /// Whether nobody has asked the Sentinels for a while.
     pub(in crate::redis) fn is_unwatched(&self) -> bool {
         let refreshed_at = *self.refreshed_at.lock();
-        refreshed_at.is_none_or(|at| self.clock.now() > at + 3 * REFRESH)
+        refreshed_at.is_none_or(|at| self.clock.now() > at + 3 * *SENTINEL_REFRESHES.end())
     }
 
     /// The client of the present master, found by asking the Sentinels.
@@ -125,7 +114,8 @@ impl Sentinels {
         let refresh = self.refreshes.fetch_add(1, Ordering::AcqRel);
         *self.refreshed_at.lock() = Some(self.clock.now());
         let listed = self.members.len();
-        let until = self.clock.now() + LONGEST_REFRESH.min(self.config.connect_timeout / 2);
+        let longest = (*SENTINEL_REFRESHES.end()).min(self.config.connect_timeout / 2);
+        let until = self.clock.now() + longest;
         let (sender, mut receiver) = mpsc::channel(listed);
         for member in &self.members {
             let (member, name) = (Arc::clone(member), self.name.clone());
@@ -195,11 +185,11 @@ impl Sentinels {
         let clock = &*self.clock;
         loop {
             // Hints are not followed faster: a Sentinel may end every connection.
-            clock.sleep_until(clock.now() + CALM).await;
+            clock.sleep_until(clock.now() + *SENTINEL_REFRESHES.start()).await;
             select! {
                 biased;
                 () = self.hint.notified() => {}
-                () = clock.sleep_until(clock.now() + REFRESH) => {}
+                () = clock.sleep_until(clock.now() + *SENTINEL_REFRESHES.end()) => {}
             }
             if let Err(error) = self.refresh().await {
                 tracing::debug!(%error, "the Sentinels did not tell where the master is");
