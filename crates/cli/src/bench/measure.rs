@@ -11,7 +11,7 @@ use crate::{args::ServerArgs, ending::Failure, server};
 
 /// One thing that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum BenchPart {
     /// Looks at a lock, one after the other: a command that does next to nothing.
     RoundTrip,
     /// Pairs of acquire and release, one after the other.
@@ -59,7 +59,7 @@ async fn runtime(args: &ServerArgs) -> Result<LockRuntime, Failure> {
     server::connect(builder.fencing(fencing.map_err(Failure::usage)?), address).await
 }
 
-impl Part {
+impl BenchPart {
     pub(super) const ALL: [Self; 5] =
         [Self::RoundTrip, Self::Pairs, Self::ManyPairs, Self::HandOvers, Self::LocalHandOvers];
 

@@ -15,8 +15,8 @@ use crate::{
     server,
 };
 
-use measure::Part;
-use progress::Progress;
+use measure::BenchPart;
+use progress::ProgressBar;
 
 pub(crate) fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> {
     if what.time < SHORTEST_BENCH {
@@ -24,12 +24,12 @@ pub(crate) fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> 
             "--time is too short to measure anything: give it at least 500ms",
         ));
     }
-    let slice = what.time / u32::try_from(Part::ALL.len()).unwrap_or(1);
+    let slice = what.time / u32::try_from(BenchPart::ALL.len()).unwrap_or(1);
     server::tokio()?.block_on(async {
         let runtimes = measure::Runtimes::connect(args).await?;
-        let mut progress = Progress::new(what.time);
+        let mut progress = ProgressBar::new(what.time);
         let mut found = Vec::new();
-        for part in Part::ALL {
+        for part in BenchPart::ALL {
             let until = SystemClock.now() + slice;
             let measured = tokio::select! {
                 biased;

@@ -11,13 +11,13 @@ use crate::{durations::BAR, output::write_err};
 const WIDTH: usize = 30;
 
 /// A bar on the standard error, if that is a terminal.
-pub(super) struct Progress {
+pub(super) struct ProgressBar {
     began: Instant,
     time: Duration,
     is_shown: bool,
 }
 
-impl Progress {
+impl ProgressBar {
     pub(super) fn new(time: Duration) -> Self {
         Self { began: SystemClock.now(), time, is_shown: io::stderr().is_terminal() }
     }

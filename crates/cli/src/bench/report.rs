@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::measure::{Measured, Part};
+use super::measure::{BenchPart, Measured};
 use crate::table::table;
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -9,10 +9,10 @@ fn per_second(measured: Measured) -> f64 {
 }
 
 /// How often a second, and how many bare round trips one of them takes as long as.
-fn figures(found: &[(Part, Measured)]) -> impl Iterator<Item = (Part, f64, f64)> {
+fn figures(found: &[(BenchPart, Measured)]) -> impl Iterator<Item = (BenchPart, f64, f64)> {
     let bare = found
         .iter()
-        .find(|(part, _)| *part == Part::RoundTrip)
+        .find(|(part, _)| *part == BenchPart::RoundTrip)
         .map(|(_, measured)| per_second(*measured));
     found.iter().map(move |(part, measured)| {
         let rate = per_second(*measured);
@@ -20,7 +20,7 @@ fn figures(found: &[(Part, Measured)]) -> impl Iterator<Item = (Part, f64, f64)>
     })
 }
 
-pub(super) fn text(found: &[(Part, Measured)]) -> String {
+pub(super) fn text(found: &[(BenchPart, Measured)]) -> String {
     let rows = figures(found).map(|(part, rate, trips)| {
         let each = 1_000_000.0 / rate;
         vec![
@@ -33,7 +33,7 @@ pub(super) fn text(found: &[(Part, Measured)]) -> String {
     table(&["WHAT", "PER SECOND", "EACH", "IN BARE ROUND TRIPS"], &rows.collect::<Vec<_>>())
 }
 
-pub(super) fn document(found: &[(Part, Measured)]) -> Value {
+pub(super) fn document(found: &[(BenchPart, Measured)]) -> Value {
     figures(found)
         .map(|(part, rate, trips)| {
             (part.key().to_owned(), json!({ "per_second": rate, "round_trips": trips }))

@@ -12,7 +12,7 @@ use crate::durations::{EVERY, GROUP_LOOKS};
 
 use super::{
     group::Group,
-    guard_rules::{Deed, Order, Patience, Watch},
+    guard_rules::{GuardDeed, GuardWatch, Order, Patience},
 };
 
 /// Guards the command of the run at the other end of the standard input, until that has ended.
@@ -25,23 +25,23 @@ pub(crate) fn guard() -> ExitCode {
     }
     let words: Vec<_> = env::args().skip(2).collect();
     let Some((patience, group)) = asked(&words) else { return ExitCode::FAILURE };
-    let mut watch = Watch::new(patience);
+    let mut watch = GuardWatch::new(patience);
     let group = Group(Pid::from_raw(group));
     let mut orders = Some(Orders::default());
     loop {
         // A grace that was put off meanwhile is not begun.
         read_orders(&mut watch, &mut orders, PollTimeout::ZERO);
         match watch.deed(SystemClock.now()) {
-            Deed::Leave => return ExitCode::SUCCESS,
-            Deed::Term => {
+            GuardDeed::Leave => return ExitCode::SUCCESS,
+            GuardDeed::Term => {
                 group.send(Signal::SIGTERM);
                 // One that is stopped acts on it when it goes on.
                 group.send(Signal::SIGCONT);
             }
-            Deed::Kill => {
+            GuardDeed::Kill => {
                 group.send(Signal::SIGKILL);
             }
-            Deed::Wait(until) => {
+            GuardDeed::Wait(until) => {
                 if watch.is_ending() && orders.is_none() && group.is_gone() {
                     return ExitCode::SUCCESS;
                 }
@@ -74,7 +74,7 @@ fn close_inherited() {
 }
 
 /// Waits until then, or for the next orders.
-fn wait(watch: &mut Watch, orders: &mut Option<Orders>, until: Option<Instant>) {
+fn wait(watch: &mut GuardWatch, orders: &mut Option<Orders>, until: Option<Instant>) {
     let now = SystemClock.now();
     let left = until.map_or(EVERY, |until| until.saturating_since(now).min(EVERY));
     let left = if watch.is_ending() { left.min(*GROUP_LOOKS.start()) } else { left };
@@ -84,7 +84,7 @@ fn wait(watch: &mut Watch, orders: &mut Option<Orders>, until: Option<Instant>) 
 }
 
 /// Reads what the run has told, and waits for it for a while.
-fn read_orders(watch: &mut Watch, orders: &mut Option<Orders>, patience: PollTimeout) {
+fn read_orders(watch: &mut GuardWatch, orders: &mut Option<Orders>, patience: PollTimeout) {
     let stdin = io::stdin();
     let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     let polled = if orders.is_some() { &mut polled[..] } else { &mut [] };
@@ -106,7 +106,7 @@ struct Orders {
 
 impl Orders {
     /// Reads what has come. Returns whether more may come.
-    fn read(&mut self, watch: &mut Watch) -> bool {
+    fn read(&mut self, watch: &mut GuardWatch) -> bool {
         let mut bytes = [0; 512];
         let count = match read(io::stdin(), &mut bytes) {
             Ok(0) => return false,

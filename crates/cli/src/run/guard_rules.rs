@@ -54,7 +54,7 @@ pub(super) struct Patience {
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum GuardDeed {
     /// Nothing until then, or until the run tells something.
     Wait(Option<Instant>),
     /// End the group: SIGTERM.
@@ -67,7 +67,7 @@ pub(super) enum Deed {
 
 /// What the guard knows.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct GuardWatch {
     patience: Patience,
     /// When the grace begins, unless the lease is renewed.
     begins: Option<Instant>,
@@ -83,7 +83,7 @@ struct Ending {
     kill: Instant,
 }
 
-impl Watch {
+impl GuardWatch {
     pub(super) fn new(patience: Patience) -> Self {
         Self { patience, begins: None, ending: None, is_killed: false }
     }
@@ -111,9 +111,9 @@ impl Watch {
     }
 
     /// What to do; each signal is sent once.
-    pub(super) fn deed(&mut self, now: Instant) -> Deed {
+    pub(super) fn deed(&mut self, now: Instant) -> GuardDeed {
         if self.is_killed {
-            return Deed::Leave;
+            return GuardDeed::Leave;
         }
         if let Some(begins) = self.begins.filter(|begins| self.ending.is_none() && now >= *begins) {
             let head_start = HEAD_START.min(self.patience.grace / 2);
@@ -122,15 +122,15 @@ impl Watch {
                 kill: begins + self.patience.grace,
             });
         }
-        let Some(ending) = &mut self.ending else { return Deed::Wait(self.begins) };
+        let Some(ending) = &mut self.ending else { return GuardDeed::Wait(self.begins) };
         if now >= ending.kill {
             self.is_killed = true;
-            return Deed::Kill;
+            return GuardDeed::Kill;
         }
         if ending.term.take_if(|term| now >= *term).is_some() {
-            return Deed::Term;
+            return GuardDeed::Term;
         }
-        Deed::Wait(Some(ending.term.map_or(ending.kill, |term| term.min(ending.kill))))
+        GuardDeed::Wait(Some(ending.term.map_or(ending.kill, |term| term.min(ending.kill))))
     }
 
     /// Whether the group is being ended, and may be gone at any moment.
@@ -152,8 +152,8 @@ mod tests {
     }
 
     /// Of a lease whose grace begins at 1000.
-    fn watch(grace: u64) -> Watch {
-        let mut watch = Watch::new(Patience { grace: ms(grace), grace_of_orphans: ms(grace) });
+    fn watch(grace: u64) -> GuardWatch {
+        let mut watch = GuardWatch::new(Patience { grace: ms(grace), grace_of_orphans: ms(grace) });
         watch.on_order(Order::Begins(at(1000)), at(0));
         watch
     }
@@ -169,77 +169,77 @@ mod tests {
     #[test]
     fn a_renewed_lease_is_left_alone() {
         let mut watch = watch(500);
-        assert_eq!(watch.deed(at(999)), Deed::Wait(Some(at(1000))));
+        assert_eq!(watch.deed(at(999)), GuardDeed::Wait(Some(at(1000))));
         watch.on_order(Order::Begins(at(1999)), at(999));
-        assert_eq!(watch.deed(at(1500)), Deed::Wait(Some(at(1999))));
+        assert_eq!(watch.deed(at(1500)), GuardDeed::Wait(Some(at(1999))));
     }
 
     #[test]
     fn a_run_that_stands_still_past_its_lease_is_ended_within_the_grace() {
         let mut watch = watch(500);
-        assert_eq!(watch.deed(at(1000)), Deed::Wait(Some(at(1050))));
-        assert_eq!(watch.deed(at(1050)), Deed::Term);
+        assert_eq!(watch.deed(at(1000)), GuardDeed::Wait(Some(at(1050))));
+        assert_eq!(watch.deed(at(1050)), GuardDeed::Term);
         // A renewal that is told too late does not bring the lease back.
         watch.on_order(Order::Begins(at(2100)), at(1100));
-        assert_eq!(watch.deed(at(1100)), Deed::Wait(Some(at(1500))));
+        assert_eq!(watch.deed(at(1100)), GuardDeed::Wait(Some(at(1500))));
         watch.on_order(Order::Ending, at(1400));
-        assert_eq!(watch.deed(at(1400)), Deed::Wait(Some(at(1500))));
-        assert_eq!(watch.deed(at(1500)), Deed::Kill);
-        assert_eq!(watch.deed(at(1501)), Deed::Leave);
+        assert_eq!(watch.deed(at(1400)), GuardDeed::Wait(Some(at(1500))));
+        assert_eq!(watch.deed(at(1500)), GuardDeed::Kill);
+        assert_eq!(watch.deed(at(1501)), GuardDeed::Leave);
     }
 
     #[test]
     fn a_guard_that_was_late_kills_at_once() {
-        assert_eq!(watch(500).deed(at(9000)), Deed::Kill);
-        assert_eq!(watch(0).deed(at(1000)), Deed::Kill);
+        assert_eq!(watch(500).deed(at(9000)), GuardDeed::Kill);
+        assert_eq!(watch(0).deed(at(1000)), GuardDeed::Kill);
     }
 
     #[test]
     fn what_a_stopped_guard_reads_late_counts_from_when_it_was_told() {
         let mut watch = watch(500);
         watch.on_order(Order::Begins(at(1200)), at(9000));
-        assert_eq!(watch.deed(at(9000)), Deed::Kill);
+        assert_eq!(watch.deed(at(9000)), GuardDeed::Kill);
     }
 
     #[test]
     fn a_pause_of_the_whole_machine_is_a_part_of_the_grace() {
         let mut watch = watch(500);
         watch.on_order(Order::Ending, at(9000));
-        assert_eq!(watch.deed(at(9000)), Deed::Kill);
+        assert_eq!(watch.deed(at(9000)), GuardDeed::Kill);
     }
 
     #[test]
     fn a_killed_run_is_followed_at_once() {
         let mut watch = watch(500);
         watch.on_end_of_run(at(10));
-        assert_eq!(watch.deed(at(10)), Deed::Term);
-        assert_eq!(watch.deed(at(10)), Deed::Wait(Some(at(510))));
-        assert_eq!(watch.deed(at(510)), Deed::Kill);
+        assert_eq!(watch.deed(at(10)), GuardDeed::Term);
+        assert_eq!(watch.deed(at(10)), GuardDeed::Wait(Some(at(510))));
+        assert_eq!(watch.deed(at(510)), GuardDeed::Kill);
     }
 
     #[test]
     fn within_another_run_a_killed_run_has_no_grace() {
         let patience = Patience { grace: ms(500), grace_of_orphans: ms(0) };
-        let mut watch = Watch::new(patience);
+        let mut watch = GuardWatch::new(patience);
         watch.on_end_of_run(at(10));
-        assert_eq!(watch.deed(at(10)), Deed::Kill);
+        assert_eq!(watch.deed(at(10)), GuardDeed::Kill);
     }
 
     #[test]
     fn a_run_that_ends_its_command_itself_has_the_grace_for_it() {
         let mut watch = watch(500);
         watch.on_order(Order::Ending, at(100));
-        assert_eq!(watch.deed(at(100)), Deed::Wait(Some(at(600))));
+        assert_eq!(watch.deed(at(100)), GuardDeed::Wait(Some(at(600))));
         watch.on_end_of_run(at(200));
-        assert_eq!(watch.deed(at(200)), Deed::Term);
-        assert_eq!(watch.deed(at(600)), Deed::Kill);
+        assert_eq!(watch.deed(at(200)), GuardDeed::Term);
+        assert_eq!(watch.deed(at(600)), GuardDeed::Kill);
     }
 
     #[test]
     fn a_run_that_is_killed_before_it_tells_anything_is_followed() {
-        let mut watch = Watch::new(Patience { grace: ms(1), grace_of_orphans: ms(1) });
-        assert_eq!(watch.deed(at(0)), Deed::Wait(None));
+        let mut watch = GuardWatch::new(Patience { grace: ms(1), grace_of_orphans: ms(1) });
+        assert_eq!(watch.deed(at(0)), GuardDeed::Wait(None));
         watch.on_end_of_run(at(1));
-        assert_eq!(watch.deed(at(1)), Deed::Term);
+        assert_eq!(watch.deed(at(1)), GuardDeed::Term);
     }
 }

@@ -81,7 +81,7 @@ fn pid_of(child: &Child) -> io::Result<Pid> {
 
 /// The process that ends the command if this one cannot, in a process group of its own.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct GuardProcess {
     patience: Patience,
     group: Pid,
     process: Child,
@@ -89,7 +89,7 @@ pub(super) struct Guard {
     replaced_at: Option<Instant>,
 }
 
-impl Guard {
+impl GuardProcess {
     /// Starts one for a process group.
     pub(super) fn spawn(patience: Patience, group: Pid) -> io::Result<Self> {
         let process = Self::process(patience, group)?;

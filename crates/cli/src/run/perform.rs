@@ -20,7 +20,7 @@ use super::{
     group::Group,
     guard_rules::{Order, Patience},
     held::{Asked, Held, duplicate},
-    helper::{Guard, Starter},
+    helper::{GuardProcess, Starter},
     reaper::reap_inherited,
     rules::Exit,
     signals::{Signals, unblock},
@@ -94,14 +94,14 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs, codes: ExitCodes) -> Resul
 }
 
 /// Nothing is to run.
-fn dismiss(starter: Starter, guard: Guard) {
+fn dismiss(starter: Starter, guard: GuardProcess) {
     guard.dismiss();
     starter.dismiss();
 }
 
-fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starter, Guard)> {
+fn spawn_helpers(command: &[OsString], patience: Patience) -> io::Result<(Starter, GuardProcess)> {
     let starter = Starter::spawn(command)?;
-    let guard = Guard::spawn(patience, starter.pid)?;
+    let guard = GuardProcess::spawn(patience, starter.pid)?;
     Ok((starter, guard))
 }
 
@@ -125,7 +125,7 @@ impl Run {
         &self,
         locks: &LockRuntime,
         starter: Starter,
-        mut guard: Guard,
+        mut guard: GuardProcess,
         mut signals: Signals,
     ) -> Result<u8, Failure> {
         let asked = select! {
@@ -163,7 +163,7 @@ impl Run {
         locks: &LockRuntime,
         held: Held,
         starter: Starter,
-        mut guard: Guard,
+        mut guard: GuardProcess,
         mut signals: Signals,
     ) -> Result<u8, Failure> {
         let command = starter.pid;

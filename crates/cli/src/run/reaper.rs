@@ -1,11 +1,11 @@
 use nix::unistd::Pid;
 
-use super::helper::Guard;
+use super::helper::GuardProcess;
 
 /// Reaps the children that this process did not start: as the first process of a container it inherits
 /// all that lose their parent. The command and the guard are left to those who wait for them.
 #[cfg(target_os = "linux")]
-pub(super) fn reap_inherited(command: Pid, guard: &mut Guard) {
+pub(super) fn reap_inherited(command: Pid, guard: &mut GuardProcess) {
     use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 
     // It looks without reaping: the status of the command must not get lost.
@@ -27,4 +27,4 @@ pub(super) fn reap_inherited(command: Pid, guard: &mut Guard) {
 
 /// Elsewhere there are no containers with a first process.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn reap_inherited(_command: Pid, _guard: &mut Guard) {}
+pub(super) fn reap_inherited(_command: Pid, _guard: &mut GuardProcess) {}

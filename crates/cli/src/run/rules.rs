@@ -25,10 +25,10 @@ impl Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// The command has ended. If the terminal belonged to its group, a key may have ended it.
-    Ended(Exit, Place),
+    Ended(Exit, TerminalPlace),
     /// The command was stopped by a signal. If the terminal belongs to its group, or it was stopped by
     /// the keys of the terminal, the job of the shell stops with it.
-    Stopped(Signal, Place),
+    Stopped(Signal, TerminalPlace),
     /// This process received a signal.
     Told(Signal),
     /// This process goes on after it was stopped.
@@ -45,7 +45,7 @@ pub(super) enum Event {
 
 /// Where the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TerminalPlace {
     /// Without a terminal: nobody could let it go on.
     NoTerminal,
     /// In the foreground of a terminal.
@@ -113,7 +113,7 @@ impl Supervision {
         }
     }
 
-    fn on_end(&mut self, exit: Exit, place: Place) -> Vec<Deed> {
+    fn on_end(&mut self, exit: Exit, place: TerminalPlace) -> Vec<Deed> {
         self.ended = Some(exit);
         // After a loss, what the command leaves behind has to end, too.
         if self.is_lost {
@@ -121,7 +121,7 @@ impl Supervision {
         }
         let mut deeds = Vec::new();
         if let Exit::Killed(signal @ (Signal::SIGINT | Signal::SIGQUIT)) = exit
-            && place == Place::Foreground
+            && place == TerminalPlace::Foreground
             && self.forwarded != Some(signal)
         {
             deeds.push(Deed::Interrupt(signal));
@@ -130,14 +130,16 @@ impl Supervision {
         deeds
     }
 
-    fn on_stop(self, signal: Signal, place: Place) -> Vec<Deed> {
+    fn on_stop(self, signal: Signal, place: TerminalPlace) -> Vec<Deed> {
         let by_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
         match place {
             // It was told to end, and has to be able to.
             _ if self.is_lost => vec![Deed::Send(Signal::SIGCONT)],
             // It used the terminal before it had been given it.
-            Place::Foreground if by_terminal => vec![Deed::Send(Signal::SIGCONT)],
-            Place::Foreground | Place::Background if by_terminal || signal == Signal::SIGTSTP => {
+            TerminalPlace::Foreground if by_terminal => vec![Deed::Send(Signal::SIGCONT)],
+            TerminalPlace::Foreground | TerminalPlace::Background
+                if by_terminal || signal == Signal::SIGTSTP =>
+            {
                 vec![Deed::Stop]
             }
             _ => Vec::new(),
@@ -162,7 +164,7 @@ mod tests {
     fn a_signal_is_forwarded_and_the_end_is_the_commands() {
         let exit = Exit::Killed(SIGINT);
         assert_eq!(
-            run(&[Event::Told(SIGINT), Event::Ended(exit, Place::Foreground)]),
+            run(&[Event::Told(SIGINT), Event::Ended(exit, TerminalPlace::Foreground)]),
             [Deed::Send(SIGINT), Deed::Finish(exit)]
         );
         assert_eq!((exit.code(), Exit::Code(7).code()), (130, 7));
@@ -172,8 +174,8 @@ mod tests {
     fn a_key_that_ends_the_command_ends_the_script_around_it() {
         let exit = Exit::Killed(SIGINT);
         let interrupted = [Deed::Interrupt(SIGINT), Deed::Finish(exit)];
-        assert_eq!(run(&[Event::Ended(exit, Place::Foreground)]), interrupted);
-        for place in [Place::Background, Place::NoTerminal] {
+        assert_eq!(run(&[Event::Ended(exit, TerminalPlace::Foreground)]), interrupted);
+        for place in [TerminalPlace::Background, TerminalPlace::NoTerminal] {
             assert_eq!(run(&[Event::Ended(exit, place)]), [Deed::Finish(exit)]);
         }
     }
@@ -183,13 +185,13 @@ mod tests {
         let deeds = run(&[
             Event::GraceBegins,
             Event::GraceBegins,
-            Event::Ended(DONE, Place::NoTerminal),
+            Event::Ended(DONE, TerminalPlace::NoTerminal),
             Event::GroupGone,
         ]);
         assert_eq!(deeds, [&LOSS[..], &[Deed::Finish(DONE)]].concat());
         let deeds = run(&[
             Event::GraceBegins,
-            Event::Ended(DONE, Place::NoTerminal),
+            Event::Ended(DONE, TerminalPlace::NoTerminal),
             Event::GraceOver,
             Event::GroupGone,
         ]);
@@ -203,7 +205,7 @@ mod tests {
             Event::GraceBegins,
             Event::GraceOver,
             Event::GraceOver,
-            Event::Ended(killed, Place::NoTerminal),
+            Event::Ended(killed, TerminalPlace::NoTerminal),
             Event::GroupGone,
         ]);
         assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::Finish(killed)]].concat());
@@ -217,24 +219,28 @@ mod tests {
 
     #[test]
     fn a_stop_by_the_terminal_stops_the_job_and_no_other_stop_does() {
-        assert_eq!(run(&[Event::Stopped(SIGTSTP, Place::Foreground)]), [Deed::Stop]);
-        assert_eq!(run(&[Event::Stopped(SIGTTIN, Place::Background)]), [Deed::Stop]);
+        assert_eq!(run(&[Event::Stopped(SIGTSTP, TerminalPlace::Foreground)]), [Deed::Stop]);
+        assert_eq!(run(&[Event::Stopped(SIGTTIN, TerminalPlace::Background)]), [Deed::Stop]);
         assert_eq!(run(&[Event::Resumed]), [Deed::GiveTerminal, Deed::Send(SIGCONT)]);
-        for stop in
-            [Event::Stopped(SIGSTOP, Place::Foreground), Event::Stopped(SIGTSTP, Place::NoTerminal)]
-        {
+        for stop in [
+            Event::Stopped(SIGSTOP, TerminalPlace::Foreground),
+            Event::Stopped(SIGTSTP, TerminalPlace::NoTerminal),
+        ] {
             assert_eq!(run(&[stop]), []);
         }
     }
 
     #[test]
     fn a_command_that_read_too_early_goes_on() {
-        assert_eq!(run(&[Event::Stopped(SIGTTIN, Place::Foreground)]), [Deed::Send(SIGCONT)]);
+        assert_eq!(
+            run(&[Event::Stopped(SIGTTIN, TerminalPlace::Foreground)]),
+            [Deed::Send(SIGCONT)]
+        );
     }
 
     #[test]
     fn after_a_loss_nothing_stops() {
-        let deeds = run(&[Event::GraceBegins, Event::Stopped(SIGTSTP, Place::Foreground)]);
+        let deeds = run(&[Event::GraceBegins, Event::Stopped(SIGTSTP, TerminalPlace::Foreground)]);
         assert_eq!(deeds[3..], [Deed::Send(SIGCONT)]);
     }
 }

@@ -21,7 +21,7 @@ use super::{
     group::{Group, Members},
     guard_rules::Order,
     held::Held,
-    helper::Guard,
+    helper::GuardProcess,
     reaper::reap_inherited,
     rules::{Deed, Event, Exit, Supervision},
     signals::Signals,
@@ -36,7 +36,7 @@ use crate::{
 pub(super) struct Job<'a> {
     pub(super) group: Group,
     pub(super) held: &'a Held,
-    pub(super) guard: &'a mut Guard,
+    pub(super) guard: &'a mut GuardProcess,
     pub(super) signals: &'a mut Signals,
     pub(super) terminal: &'a Terminal,
     pub(super) grace: Grace,
@@ -67,7 +67,7 @@ impl Job<'_> {
     pub(super) async fn supervise(mut self) -> io::Result<Outcome> {
         let lost = Some(Box::pin(self.held.lost()) as Pin<Box<dyn Future<Output = String>>>);
         let due = SystemClock.now() + self.grace.begins_in(self.held.remaining());
-        let mut lease = Lease { lost, end: None, due, ending: None };
+        let mut lease = LeaseWatch { lost, end: None, due, ending: None };
         let (mut state, mut told) = (Supervision::default(), None);
         loop {
             let news = self.news_of_command()?;
@@ -111,7 +111,7 @@ impl Job<'_> {
     /// tells the guard when that will be: a renewal may have moved it.
     ///
     /// A grace that was due while this process stood still begins in any case: the guard has begun it.
-    fn begin_if_due(&mut self, lease: &mut Lease, news: &[Event]) -> Option<Event> {
+    fn begin_if_due(&mut self, lease: &mut LeaseWatch, news: &[Event]) -> Option<Event> {
         if lease.ending.is_some() {
             return None;
         }
@@ -127,7 +127,7 @@ impl Job<'_> {
         };
         // What this process has slept through is a part of the grace.
         let grace_ends = lease.due.min(now) + self.grace.time;
-        lease.ending = Some(Ending {
+        lease.ending = Some(CommandEnding {
             loss: Loss { reason, grace_ends },
             had_ended: news.iter().any(|event| matches!(event, Event::Ended(..))),
             was_reached: false,
@@ -137,20 +137,20 @@ impl Job<'_> {
         Some(Event::GraceBegins)
     }
 
-    fn pause(&self, lease: &Lease) -> Duration {
+    fn pause(&self, lease: &LeaseWatch) -> Duration {
         match &lease.ending {
             None => self.grace.pause(self.held.remaining(), self.ttl),
-            Some(Ending { killed: None, loss, .. }) => {
+            Some(CommandEnding { killed: None, loss, .. }) => {
                 loss.grace_ends.saturating_since(SystemClock.now()).min(*GROUP_LOOKS.start())
             }
-            Some(Ending { killed: Some(killed), .. }) => SystemClock
+            Some(CommandEnding { killed: Some(killed), .. }) => SystemClock
                 .now()
                 .saturating_since(*killed)
                 .clamp(*GROUP_LOOKS.start(), *GROUP_LOOKS.end()),
         }
     }
 
-    fn look_at_group(&self, lease: &mut Lease) -> Vec<Event> {
+    fn look_at_group(&self, lease: &mut LeaseWatch) -> Vec<Event> {
         let Some(ending) = &mut lease.ending else { return Vec::new() };
         let now = SystemClock.now();
         let Some(killed) = ending.killed else {
@@ -175,7 +175,7 @@ impl Job<'_> {
     }
 
     /// Returns how the command has ended, when all is done.
-    fn perform(&mut self, deed: Deed, lease: &mut Lease) -> io::Result<Option<Outcome>> {
+    fn perform(&mut self, deed: Deed, lease: &mut LeaseWatch) -> io::Result<Option<Outcome>> {
         match deed {
             Deed::Send(signal) => self.send(signal, lease),
             Deed::GiveTerminal => self.terminal.give(),
@@ -187,14 +187,17 @@ impl Job<'_> {
             Deed::Finish(exit) => {
                 let ending = lease.ending.take();
                 // No signal has reached the command, and the lease was renewed: nothing was lost.
-                let is_untouched = |ending: &Ending| !ending.had_ended && !ending.was_reached;
+                let is_untouched =
+                    |ending: &CommandEnding| !ending.had_ended && !ending.was_reached;
                 let ending = ending.filter(|ending| !(is_untouched(ending) && self.held.is_held()));
-                let lost =
-                    |Ending { loss, had_ended, .. }| Outcome::Lost { loss, was_ended: !had_ended };
+                let lost = |CommandEnding { loss, had_ended, .. }| Outcome::Lost {
+                    loss,
+                    was_ended: !had_ended,
+                };
                 return Ok(Some(ending.map_or(Outcome::Ended(exit), lost)));
             }
             Deed::GiveUp => {
-                let unended = |Ending { loss, unended, .. }| {
+                let unended = |CommandEnding { loss, unended, .. }| {
                     Outcome::Unended(loss, unended.unwrap_or_default())
                 };
                 return Ok(lease.ending.take().map(unended));
@@ -205,7 +208,7 @@ impl Job<'_> {
 
     /// Sends a signal to the command; one that is refused is told. When the lease ends, who is left is
     /// told after SIGKILL.
-    fn send(&self, signal: Signal, lease: &mut Lease) {
+    fn send(&self, signal: Signal, lease: &mut LeaseWatch) {
         let is_refused = self.group.send(signal);
         if let Some(ending) = &mut lease.ending {
             // SIGCONT is refused to nobody of the same session, and ends nothing.
@@ -271,7 +274,7 @@ pub(super) fn why_unended(left: &Members) -> &'static str {
 }
 
 /// What is known of the lease.
-struct Lease {
+struct LeaseWatch {
     /// `None` once it has resolved.
     lost: Option<Pin<Box<dyn Future<Output = String>>>>,
     /// How it was lost, once it is known.
@@ -279,11 +282,11 @@ struct Lease {
     /// When the grace begins, unless the lease is renewed.
     due: Instant,
     /// `None` until the grace begins.
-    ending: Option<Ending>,
+    ending: Option<CommandEnding>,
 }
 
 /// The end of a command whose lease ends.
-struct Ending {
+struct CommandEnding {
     loss: Loss,
     /// Whether the command had ended before this process could tell it to.
     had_ended: bool,
@@ -295,7 +298,7 @@ struct Ending {
     unended: Option<Members>,
 }
 
-impl Lease {
+impl LeaseWatch {
     /// Learns whether it was lost.
     async fn look(&mut self) {
         select! {

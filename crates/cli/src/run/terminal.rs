@@ -5,7 +5,7 @@ use nix::{
     unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp},
 };
 
-use super::rules::Place;
+use super::rules::TerminalPlace;
 
 /// The terminal that controls this process, if there is one.
 ///
@@ -48,11 +48,11 @@ impl Terminal {
     }
 
     /// Where the command runs.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> TerminalPlace {
         match &self.tty {
-            None => Place::NoTerminal,
-            Some(tty) if tcgetpgrp(tty) == Ok(self.command) => Place::Foreground,
-            Some(_) => Place::Background,
+            None => TerminalPlace::NoTerminal,
+            Some(tty) if tcgetpgrp(tty) == Ok(self.command) => TerminalPlace::Foreground,
+            Some(_) => TerminalPlace::Background,
         }
     }
 }

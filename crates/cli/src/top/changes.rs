@@ -15,17 +15,17 @@ pub(super) struct Changes {
 
 /// A lease, as far as changes need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenLease {
     lease: AcquisitionId,
     remaining: Duration,
     kept: bool,
 }
 
 /// The leases of a look.
-pub(super) fn seen(look: &Look) -> BTreeMap<LockName, Seen> {
+pub(super) fn seen(look: &Look) -> BTreeMap<LockName, SeenLease> {
     let lease = |lock: &leasehold::ListedLock| {
         let lease = &lock.lease;
-        let seen = Seen { lease: lease.id, remaining: lease.remaining, kept: lease.kept };
+        let seen = SeenLease { lease: lease.id, remaining: lease.remaining, kept: lease.kept };
         (lock.name.clone(), seen)
     };
     look.locks.iter().map(lease).collect()
@@ -33,8 +33,8 @@ pub(super) fn seen(look: &Look) -> BTreeMap<LockName, Seen> {
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(super) fn changes(
-    before: &BTreeMap<LockName, Seen>,
-    after: &BTreeMap<LockName, Seen>,
+    before: &BTreeMap<LockName, SeenLease>,
+    after: &BTreeMap<LockName, SeenLease>,
     between: Duration,
 ) -> Changes {
     let (mut hand_overs, mut losses) = (0_u64, 0_u64);
@@ -55,12 +55,12 @@ pub(super) fn changes(
 mod tests {
     use super::*;
 
-    fn lease(process: u8, left: u64, kept: bool) -> Seen {
+    fn lease(process: u8, left: u64, kept: bool) -> SeenLease {
         let id = format!("9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb{process:02}:1");
-        Seen { lease: id.parse().unwrap(), remaining: Duration::from_secs(left), kept }
+        SeenLease { lease: id.parse().unwrap(), remaining: Duration::from_secs(left), kept }
     }
 
-    fn seen(locks: &[(&str, Seen)]) -> BTreeMap<LockName, Seen> {
+    fn seen(locks: &[(&str, SeenLease)]) -> BTreeMap<LockName, SeenLease> {
         locks.iter().map(|(name, seen)| (LockName::new(name).unwrap(), *seen)).collect()
     }
 

@@ -3,7 +3,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 use leasehold::{ListedLock, LockName};
 
 use super::{
-    changes::{Changes, Seen, changes, seen},
+    changes::{Changes, SeenLease, changes, seen},
     looks::Look,
 };
 
@@ -19,7 +19,7 @@ pub(super) struct Model {
     /// The result of the last deed, for people.
     pub(super) message: String,
     selected: Option<LockName>,
-    seen: BTreeMap<LockName, Seen>,
+    seen: BTreeMap<LockName, SeenLease>,
 }
 
 /// The order of the locks.
