@@ -77,7 +77,9 @@ async fn end<N: QuorumNode>(
         let until = record.until;
         insist_at(nodes, silent, |node| Missed { end: make(node), closed_until: None, until });
     }
-    let had_it = count(ended | silent) >= needed && ended != 0;
+    // A node that has lost it, as a renewal was told, has not ended it now.
+    let barred = record.as_ref().map_or(0, |record| record.barred);
+    let had_it = count(ended | silent & !barred) >= needed && ended != 0;
     Ok(if had_it { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
 }
 
