@@ -184,7 +184,7 @@ async fn settings_out_of_range_are_refused() {
             builder.connect("redis://127.0.0.1:1").await.unwrap_err(),
         ] {
             assert!(matches!(error, ConnectError::Options(_)), "{error:?}");
-            assert_says(&error, &[what, least, "give it at least"]);
+            assert_says(&error, &[what, least, "choose at least"]);
         }
     }
     let limits = builder().ttl(millis(100)).claim_window(millis(50)).command_timeout(millis(10));

@@ -169,6 +169,20 @@ async fn a_lease_is_gone_that_only_a_minority_keeps_closed() {
     assert_eq!(released, ReleaseAnswer::Gone);
 }
 
+/// A lease that an operator has ended is not kept closed, not even at a server that never had it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_was_ended_by_force_closes_no_other_server() {
+    let group = block_in_place(|| group(3));
+    let (holder, fence) = held_by_a_majority(&group.url()).await;
+    let operator = calls(&group.url(), NODE_TIMEOUT).await;
+    let ended = operator.force_release(alice(1), fence).await.expect("all nodes answer");
+    assert!(matches!(ended, ForceReleaseAnswer::Ended { fence: Some(_) }), "{ended:?}");
+    let released = holder.release(alice(1), fence, Some(secs(30))).await.expect("all nodes answer");
+    assert_eq!(released, ReleaseAnswer::Gone);
+    let closed = |number| block_in_place(|| closed_until(group.server(number)));
+    assert_eq!((0..3).filter_map(closed).count(), 0, "a server is closed");
+}
+
 /// An acquisition is withdrawn while a node that has granted it is cut off. The node ends its lease when it
 /// is back, long before the lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

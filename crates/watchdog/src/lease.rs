@@ -245,7 +245,7 @@ impl HeldLease {
     /// A future that resolves when the lease is over.
     // ADR 0009
     pub fn lost(self: &Arc<Self>) -> Lost {
-        Lost { lease: Arc::clone(self), news: None }
+        Lost { lease: Arc::clone(self), news: None, is_over: false }
     }
 
     /// The state as it was last seen.
@@ -344,7 +344,8 @@ impl fmt::Debug for HeldLease {
 
 /// A future that resolves when a lease is over; it borrows nothing.
 ///
-/// It also watches the deadline of the lease by itself. Every poll reads the clock, because a timer
+/// It resolves once, and is pending for ever after that: a loop around `select!` may poll it on. It also
+/// watches the deadline of the lease by itself. Every poll reads the clock, because a timer
 /// may come late after a pause of the process.
 ///
 /// # Cancel safety
@@ -372,12 +373,14 @@ pub struct Lost {
     lease: Arc<HeldLease>,
     /// Resolves when the lease may be over.
     news: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    is_over: bool,
 }
 
 /// Resolves at the end of a lease, and at its present deadline.
 async fn end_or_deadline(lease: Arc<HeldLease>, deadline: Instant) {
     let token = lease.cancellation();
     select! {
+        biased;
         () = token.cancelled() => {}
         () = lease.clock().sleep_until(deadline) => {}
     }
@@ -388,11 +391,15 @@ impl Future for Lost {
     type Output = LeaseEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // In a loop around `select!`, it is told once.
+        if self.is_over {
+            return Poll::Pending;
+        }
         loop {
             let until = match self.lease.state() {
                 LeaseState::Held { until } => until,
-                LeaseState::Lost(reason) => return Poll::Ready(LeaseEnd::Lost(reason)),
-                LeaseState::Released => return Poll::Ready(LeaseEnd::Released),
+                LeaseState::Lost(reason) => return Poll::Ready(self.end(LeaseEnd::Lost(reason))),
+                LeaseState::Released => return Poll::Ready(self.end(LeaseEnd::Released)),
             };
             let lease = Arc::clone(&self.lease);
             let news = self.news.get_or_insert_with(|| Box::pin(end_or_deadline(lease, until)));
@@ -402,12 +409,25 @@ impl Future for Lost {
     }
 }
 
+impl Lost {
+    fn end(&mut self, end: LeaseEnd) -> LeaseEnd {
+        self.is_over = true;
+        self.forget_news();
+        end
+    }
+
+    fn forget_news(&mut self) {
+        let news = self.news.take();
+        // Its timer may belong to a thread that does not exist in a fork.
+        if news.is_some() && self.lease.is_forked() {
+            mem::forget(news);
+        }
+    }
+}
+
 impl Drop for Lost {
     fn drop(&mut self) {
-        // Its timer may belong to a thread that does not exist in a fork.
-        if self.news.is_some() && self.lease.is_forked() {
-            mem::forget(self.news.take());
-        }
+        self.forget_news();
     }
 }
 

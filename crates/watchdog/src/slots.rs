@@ -1,48 +1,44 @@
-use slab::Slab;
+use std::{collections::BTreeMap, mem};
 
 /// The key of a thing in [`Slots`], never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    serial: u64,
-    slot: usize,
-}
+pub struct Key(u64);
 
-/// Things by keys that are never used again, unlike those of the [`Slab`] that holds them.
+/// Things by keys that are never used again, in the order in which they came. What is taken out leaves no room
+/// behind.
 #[derive(Debug)]
 pub struct Slots<T> {
-    all: Slab<(u64, T)>,
-    serial: u64,
+    all: BTreeMap<Key, T>,
+    last: u64,
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { all: Slab::new(), serial: 0 }
+        Self { all: BTreeMap::new(), last: 0 }
     }
 }
 
 impl<T> Slots<T> {
     /// Adds a thing.
     pub fn insert(&mut self, thing: T) -> Key {
-        self.serial += 1;
-        Key { serial: self.serial, slot: self.all.insert((self.serial, thing)) }
+        self.last += 1;
+        self.all.insert(Key(self.last), thing);
+        Key(self.last)
     }
 
     /// A thing by its key.
     pub fn get(&self, key: Key) -> Option<&T> {
-        let (serial, thing) = self.all.get(key.slot)?;
-        (*serial == key.serial).then_some(thing)
+        self.all.get(&key)
     }
 
     /// A thing by its key, to be changed.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        let (serial, thing) = self.all.get_mut(key.slot)?;
-        (*serial == key.serial).then_some(thing)
+        self.all.get_mut(&key)
     }
 
     /// Takes a thing out.
     pub fn remove(&mut self, key: Key) -> Option<T> {
-        self.get(key)?;
-        Some(self.all.remove(key.slot).1)
+        self.all.remove(&key)
     }
 
     /// How many things there are.
@@ -55,14 +51,14 @@ impl<T> Slots<T> {
         self.all.is_empty()
     }
 
-    /// Every thing, in the order of the slots.
+    /// Every thing.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.all.iter().map(|(_, (_, thing))| thing)
+        self.all.values()
     }
 
     /// Takes everything out.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
-        std::mem::take(&mut self.all).into_iter().map(|(_, (_, thing))| thing)
+        mem::take(&mut self.all).into_values()
     }
 }
 
@@ -74,13 +70,11 @@ mod tests {
     fn a_key_finds_its_thing_and_no_other() {
         let mut slots = Slots::default();
         let (a, b) = (slots.insert("a"), slots.insert("b"));
-        let thing = |slots: &Slots<&'static str>, key| slots.get(key).copied();
         assert_eq!(slots.remove(a), Some("a"));
-        assert!(slots.remove(a).is_none());
+        assert!(slots.remove(a).is_none() && slots.get(a).is_none());
         let c = slots.insert("c");
-        assert_eq!((c.slot, thing(&slots, a), thing(&slots, c)), (a.slot, None, Some("c")));
-        assert_eq!((thing(&slots, b), slots.len()), (Some("b"), 2));
-        assert_eq!(slots.drain().collect::<Vec<_>>(), ["c", "b"]);
-        assert_eq!((slots.len(), thing(&slots, b)), (0, None));
+        assert_eq!((slots.get(b), slots.get(c), slots.len()), (Some(&"b"), Some(&"c"), 2));
+        assert_eq!(slots.drain().collect::<Vec<_>>(), ["b", "c"]);
+        assert!(slots.is_empty() && slots.get(b).is_none() && slots.insert("d") > c);
     }
 }

@@ -173,14 +173,14 @@ async fn ask_when_called<N: QuorumNode>(
 ) {
     while let Some((_, until)) = claim.waiting() {
         let is_called = claim.called(&*clock, until).await;
-        let (Some(quorum), Some((candidate, until))) = (quorum.upgrade(), claim.waiting()) else {
+        let (Some(quorum), Some((candidate, _))) = (quorum.upgrade(), claim.waiting()) else {
             return;
         };
         if is_called {
             // Boxed, so that a task that waits is small.
             Box::pin(ask_when_its_turn(&quorum, &claim, candidate)).await;
-        } else if until <= clock.now() {
-            claim.stop_waiting();
+        } else {
+            claim.stop_waiting_after(clock.now());
         }
     }
 }

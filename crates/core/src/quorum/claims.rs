@@ -106,6 +106,11 @@ impl Claim {
         self.waiting.lock().as_ref().map(|(one, _)| one.waited).unwrap_or_default()
     }
 
+    /// It does not wait any more if its time is over; another heartbeat may have come.
+    pub(super) fn stop_waiting_after(&self, now: Instant) {
+        self.waiting.lock().take_if(|(_, until)| *until <= now);
+    }
+
     /// It does not wait any more.
     pub(super) fn stop_waiting(&self) {
         if self.waiting.lock().take().is_some() {

@@ -29,7 +29,8 @@ pub(super) async fn hold<N: QuorumNode>(
     }
     let sent_at = quorum.nodes.clock.now();
     let word = |attempt| Word::Hold { attempt, update, ttl };
-    let Some((_, mut round)) = twice(quorum, (&name, id, fence), ttl, word, deadline).await? else {
+    let lease = (&name, id, fence);
+    let Some((_, mut round)) = twice(quorum, lease, ttl, (word, false), deadline).await? else {
         return Ok(HoldAnswer::Gone);
     };
     let remaining = kth_longest(&mut round.left, quorum.nodes.majority());
@@ -57,7 +58,7 @@ pub(super) async fn keep<N: QuorumNode>(
         Word::Keep { attempt, fence, rest }
     };
     let (lease, ttl) = ((name, *id, *fence), nodes.settings.usual_ttl());
-    let kept = twice(quorum, lease, ttl, word, deadline).await?;
+    let kept = twice(quorum, lease, ttl, (word, true), deadline).await?;
     quorum.records.lock().remove(*id);
     let Some((record, mut round)) = kept else { return Ok(ReleaseAnswer::Gone) };
     if let Some(record) = record {
@@ -75,11 +76,14 @@ pub(super) async fn keep<N: QuorumNode>(
 
 /// Sends a command to the nodes of a lease. If fewer than a majority do it, the lease is brought to other nodes,
 /// and it is sent once more. Returns `None` if a majority does not have the lease.
+///
+/// If it `closes` the lock, it also is about a lease that this process does not know, and never closes a node
+/// that did not have the lease in place of a majority that is gone.
 async fn twice<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     (name, id, fence): (&LockName, AcquisitionId, FenceToken),
     ttl: Ttl,
-    word: impl Fn(u64) -> Word,
+    (word, closes): (impl Fn(u64) -> Word, bool),
     deadline: Instant,
 ) -> Result<Option<(Option<Record>, Round)>, StoreError> {
     let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
@@ -88,7 +92,9 @@ async fn twice<N: QuorumNode>(
         let record = quorum.records.lock().find(name, id, fence).cloned();
         let (to, attempt) = match &record {
             Some(record) => (record.asked, record.attempt),
-            None => (nodes.all(), 0),
+            None if closes => (nodes.all(), 0),
+            // It was released or withdrawn meanwhile.
+            None => return Ok(None),
         };
         let make = |_| NodeCommand { name: name.clone(), id, word: word(attempt) };
         let enough = |round: &Round| count(round.done) >= needed;
@@ -96,8 +102,8 @@ async fn twice<N: QuorumNode>(
         if enough(&round) {
             return Ok(Some((record, round)));
         }
-        if is_second || record.is_none() {
-            let is_gone = count(round.gone | (nodes.all() & !to)) >= needed;
+        let is_gone = count(round.gone | (nodes.all() & !to)) >= needed;
+        if is_second || record.is_none() || closes && is_gone && round.done == 0 {
             return if is_gone { Ok(None) } else { Err(round.too_few(nodes.count())) };
         }
         // Whether it came to others is seen by the second time.

@@ -59,9 +59,9 @@ pub(super) fn take_back<N: QuorumNode>(
     at: NodeSet,
     end: impl Fn(usize) -> NodeCommand,
 ) {
-    let now = nodes.clock.now();
+    let until = nodes.clock.now() + TAKE_BACK.max(4 * nodes.settings.patience());
     for node in members(at) {
-        let missed = Missed { end: end(node), closed_until: None, until: now + TAKE_BACK };
+        let missed = Missed { end: end(node), closed_until: None, until };
         let sending = nodes.send(node, missed.end.clone(), missed.until);
         let (weak, clock) = (Arc::downgrade(nodes), Arc::clone(&nodes.clock));
         drop(nodes.runtime.spawn(async move {

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::future::{OptionFuture, join};
 use redis::{
-    AsyncConnectionConfig,
+    AsyncConnectionConfig, Client, PushInfo,
     aio::{AsyncPushSender, MultiplexedConnection},
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
@@ -98,7 +98,28 @@ impl Dialer {
         deadline: Instant,
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
-        let (client, epoch) = self.route.client(clock, deadline).await?;
+        let target = self.route.client(clock, deadline).await?;
+        self.dial_to(target, clock, deadline, heard).await
+    }
+
+    /// As [`dial`](Self::dial), to the master that is known: the Sentinels are asked only if nobody else
+    /// asks them.
+    pub(super) async fn dial_known(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Dialed, NotDialed> {
+        let target = self.route.known_client(clock, deadline).await?;
+        self.dial_to(target, clock, deadline, |_: PushInfo| Ok::<(), ()>(())).await
+    }
+
+    async fn dial_to(
+        &self,
+        (client, epoch): (Client, Epoch),
+        clock: &dyn Clock,
+        deadline: Instant,
+        heard: impl AsyncPushSender,
+    ) -> Result<Dialed, NotDialed> {
         let client = self.login.client(&client, clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))

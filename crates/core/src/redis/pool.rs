@@ -6,7 +6,7 @@ use std::{
 };
 
 use pool::managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult};
-use redis::{Cmd, PushInfo, RedisError, Value, aio::MultiplexedConnection};
+use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select};
 
 use super::{
@@ -65,17 +65,23 @@ impl Manager for Dials {
 
     async fn create(&self) -> Result<Dialed, StoreError> {
         let deadline = SystemClock.now() + self.dialer.connect_timeout;
-        let hear_nothing = |_: PushInfo| Ok::<(), ()>(());
-        let dialing = self.dialer.dial(&SystemClock, deadline, hear_nothing);
-        dialing.await.map_err(|not_dialed| not_dialed.error)
+        let dialed = match self.dialer.dial_known(&SystemClock, deadline).await {
+            // Another server was found to be the master meanwhile.
+            Err(not_dialed) if not_dialed.was_cut => {
+                self.dialer.dial_known(&SystemClock, deadline).await
+            }
+            dialed => dialed,
+        };
+        dialed.map_err(|not_dialed| not_dialed.error)
     }
 
     /// A connection that has ended, or that leads to another server than the present master, is replaced.
     async fn recycle(&self, dialed: &mut Dialed, _: &Metrics) -> RecycleResult<StoreError> {
         let (route, until) = (&self.dialer.route, SystemClock.now() + self.patience);
         if route.is_unwatched() {
-            // If the Sentinels do not answer, what they said last stands.
-            let _ = route.client(&SystemClock, until).await;
+            // If the Sentinels do not answer, what they said last stands; the question has time left.
+            let asked_until = SystemClock.now() + self.patience / 2;
+            let _ = route.client(&SystemClock, asked_until).await;
         }
         if dialed.epoch != route.epoch() {
             return Err(RecycleError::message("another server is the master"));
@@ -303,13 +309,13 @@ impl RedisPool {
     async fn take(&self, is_home: bool) -> Result<Borrowed, StoreError> {
         match &self.source {
             Source::Own(pool) => {
-                let (pool, until) = (pool.clone(), SystemClock.now() + self.timeout);
-                let taking = Box::pin(async move { within(&SystemClock, until, pool.get()).await });
-                match self.taken(is_home, taking).await?.ok_or_else(none_in_time)? {
-                    Ok(taken) => Ok(Borrowed::of_own(taken)),
-                    Err(PoolError::Backend(error)) => Err(error),
-                    Err(other) => Err(unavailable(&other)),
+                let taken = self.take_own(pool, is_home).await?;
+                if taken.epoch == self.epoch() {
+                    return Ok(Borrowed::of_own(taken));
                 }
+                // While it was taken, another server was found to be the master.
+                drop(Object::take(taken));
+                Ok(Borrowed::of_own(self.take_own(pool, is_home).await?))
             }
             #[cfg(feature = "deadpool")]
             Source::Theirs(pool) => {
@@ -323,6 +329,20 @@ impl RedisPool {
                 }
             }
             Source::Cluster(_) => Err(no_node()),
+        }
+    }
+
+    async fn take_own(
+        &self,
+        pool: &Pool<Dials>,
+        is_home: bool,
+    ) -> Result<Object<Dials>, StoreError> {
+        let (pool, until) = (pool.clone(), SystemClock.now() + self.timeout);
+        let taking = Box::pin(async move { within(&SystemClock, until, pool.get()).await });
+        match self.taken(is_home, taking).await?.ok_or_else(none_in_time)? {
+            Ok(taken) => Ok(taken),
+            Err(PoolError::Backend(error)) => Err(error),
+            Err(other) => Err(unavailable(&other)),
         }
     }
 

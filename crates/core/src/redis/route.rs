@@ -75,6 +75,20 @@ impl Route {
         }
     }
 
+    /// As [`client`](Self::client), but the Sentinels are asked only if nobody else asks them; if they do
+    /// not answer, what they said last stands.
+    pub(super) async fn known_client(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<(Client, Epoch), StoreError> {
+        let Self::Group(group) = self else { return self.client(clock, deadline).await };
+        match group.known() {
+            Some(known) if !group.is_unwatched() => Ok(known),
+            known => group.client(clock, deadline).await.or_else(|error| known.ok_or(error)),
+        }
+    }
+
     /// Where the master of an epoch is, if the Sentinels named it and no other one since.
     pub(super) fn master(&self, epoch: Epoch) -> Option<String> {
         match self {

@@ -99,6 +99,12 @@ impl Sentinels {
         refreshed_at.is_none_or(|at| self.clock.now() > at + 3 * *SENTINEL_REFRESHES.end())
     }
 
+    /// The client of the master that the Sentinels have named last.
+    pub(in crate::redis) fn known(&self) -> Option<(Client, Epoch)> {
+        let master = self.master.lock();
+        master.client.clone().map(|client| (client, self.epochs.now()))
+    }
+
     /// The client of the present master, found by asking the Sentinels.
     pub(in crate::redis) async fn client(
         &self,
