@@ -449,12 +449,13 @@ fn promises_and_tests_name_each_other() {
 
 // House rules ------------------------------------------------------------------------------------
 
-/// The rows of the fault matrix stand in their files as `id: "…"`.
+/// The rows of the fault matrix stand in their files as `row! { name: … }`, or as `id: "…"`.
 #[test]
 fn the_fault_matrix_has_the_rows_of_the_suite() {
     let ids = |text: &str| {
-        after(text, "    id: \"")
-            .filter_map(|rest| rest.split('"').next().map(str::to_owned))
+        after(text, "row! {\n    ")
+            .chain(after(text, "    id: \""))
+            .filter_map(|rest| rest.split([':', '"']).next().map(|name| name.replace('_', "-")))
             .collect::<Vec<_>>()
     };
     let suite: BTreeSet<String> =

@@ -7,24 +7,19 @@ use tokio::task::JoinSet;
 use super::counting::{Counting, ended};
 use crate::{
     faults::server::scene,
-    support::{matrix::Row, wait},
+    support::{matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "shard-down",
+row! {
+    shard_down: protected, control;
     fault: "both servers of one of three shards hang, past the ttl, under a process that uses all shards",
     right: "leases and waits there end as an outage; those of the other shards go on; later all do",
     control: "a client that renews its locks one after the other, and has no deadline",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
 /// How many leases are held in each shard: enough that their renewals travel in batches.
 const HELD: usize = 20;
-
-#[test]
-fn shard_down() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     scene::run(async {

@@ -9,18 +9,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "late-duplicate-acquire",
+row! {
+    late_duplicate_acquire: protected, control;
     fault: "copies of acquires arrive again after the release",
     right: "no other lease changes; at worst the copy becomes a lease that nobody renews",
     control: "a SETNX followed by an EXPIRE",
-};
-
-#[test]
-fn late_duplicate_acquire() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

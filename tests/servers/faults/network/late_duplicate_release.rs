@@ -7,18 +7,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::matrix::row;
 
-const ROW: Row = Row {
-    id: "late-duplicate-release",
+row! {
+    late_duplicate_release: protected, control;
     fault: "copies of releases arrive while others hold the lock",
     right: "a release names one acquisition and one fence: no other lease ends",
     control: "a DEL",
-};
-
-#[test]
-fn late_duplicate_release() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -4,22 +4,17 @@ use leasehold_testkit::RedisServer;
 
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "process-paused",
+row! {
+    process_paused: protected, control;
     fault: "two holders are stopped (SIGSTOP) between their read and their write, past their ttl",
     right: "the next holder gets the lock; the late writes are refused; the holders learn of the loss",
     control: "a storage that does not compare fences",
-};
+}
 
 const PLAN: Plan = Plan { ttl: Duration::from_millis(600), ..Plan::PROTECTED };
-
-#[test]
-fn process_paused() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let finished = pause_two(&PLAN);

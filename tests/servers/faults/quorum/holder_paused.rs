@@ -3,22 +3,17 @@ use std::time::Duration;
 use super::scene;
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "holder-paused",
+row! {
+    holder_paused: protected, control;
     fault: "two holders of a lock of a quorum are stopped (SIGSTOP) past their ttl, between read and write",
     right: "the next holder gets the lock; the late writes are refused; the holders learn of the loss",
     control: "a storage that does not compare fences",
-};
+}
 
 const PLAN: Plan = Plan { ttl: Duration::from_millis(600), ..Plan::PROTECTED };
-
-#[test]
-fn holder_paused() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let finished = pause_two(&PLAN);
