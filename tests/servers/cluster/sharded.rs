@@ -17,23 +17,18 @@ use crate::{
     support::wait,
 };
 
-/// A number of the statistics of a command.
-fn count(server: &RedisServer, command: &str, field: &str) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let line = stats.lines().find_map(|line| line.strip_prefix(command)?.strip_prefix(':'));
-    let of = |line: &str| line.split(',').find_map(|part| part.strip_prefix(field)?.parse().ok());
-    line.and_then(of).unwrap_or(0)
-}
-
 /// How many messages a node has published on plain channels, which it sends to all others. What the bus tells of itself
 /// counts none with Valkey.
 fn crossed(server: &RedisServer) -> u64 {
-    count(server, "cmdstat_publish", "calls=")
+    server.calls("publish")
 }
 
 /// How many subscriptions a node has refused.
 fn refused(server: &RedisServer) -> u64 {
-    count(server, "cmdstat_ssubscribe", "rejected_calls=")
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    let line = stats.lines().find(|line| line.starts_with("cmdstat_ssubscribe:"));
+    let of = |part: &str| part.strip_prefix("rejected_calls=")?.parse().ok();
+    line.and_then(|line| line.split(',').find_map(of)).unwrap_or(0)
 }
 
 /// Sharded channels that somebody listens to at a node.

@@ -6,6 +6,7 @@ use tokio::task::JoinSet;
 
 use super::counting::{Counting, ended};
 use crate::{
+    cluster::scene::{a_name_for_each, key},
     faults::server::scene,
     support::{matrix::row, wait},
 };
@@ -67,19 +68,6 @@ fn protected() -> String {
             names.len() * HELD
         )
     })
-}
-
-/// A name for each master, in their order.
-fn a_name_for_each() -> Vec<String> {
-    let of = |master| {
-        let mut names = (0..).map(|number| format!("counter-{number}"));
-        names.find(|name| RedisCluster::owner_of(&key(name)) == master).expect("some name")
-    };
-    (0..usize::from(RedisCluster::MASTERS)).map(of).collect()
-}
-
-fn key(name: &str) -> String {
-    format!("leasehold:{{{name}}}:lease")
 }
 
 /// Leases in the slot of a name.
