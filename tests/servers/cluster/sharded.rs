@@ -43,6 +43,13 @@ fn has_sharded_channels(server: &RedisServer) -> bool {
     !version.expect("a version").starts_with("6.")
 }
 
+/// A Cluster where there are sharded channels, and the name of a lock of its first master.
+fn with_sharded_channels() -> Option<(RedisCluster, String)> {
+    let cluster = RedisCluster::start();
+    let has_them = has_sharded_channels(&cluster.servers()[0]);
+    has_them.then(|| (cluster, a_name_for_each().swap_remove(0)))
+}
+
 async fn is_waited_for(locks: &LockRuntime, name: &str) -> bool {
     let seen = locks.inspect(name).await.expect("an answer");
     matches!(seen, Inspection::Held(lease) if !lease.waiters.is_empty())
@@ -97,12 +104,8 @@ async fn grants_between_processes_do_not_cross_the_bus() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_suffice_for_them() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     for server in cluster.servers() {
         set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
         documented()[..3].iter().for_each(|rights| set_user(server, rights));
@@ -114,12 +117,8 @@ async fn the_documented_rights_suffice_for_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_whose_slot_moves_is_replaced() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     let both = both_listen(&cluster.url(), master, name).await;
     let old = channels(master);
     let moved = slot_of(&old[0]);
@@ -141,12 +140,8 @@ async fn a_channel_whose_slot_moves_is_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_whose_slot_comes_back_at_once_is_heard_again() {
     const WAITING: u8 = 8;
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     let holder = runtime_at(&cluster.url()).await;
     let held = holder.lock(&**name).expect("a name").acquire().await.expect("a lease");
     let mut waiting = JoinSet::new();
@@ -183,12 +178,8 @@ async fn a_process_that_may_not_listen_there_is_told_on_its_plain_channel() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_whose_connection_is_cut_is_told_on_its_plain_channel() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     let both = both_listen(&cluster.url(), master, name).await;
     // They may not come back.
     for server in cluster.servers() {

@@ -7,7 +7,7 @@ use leasehold_testkit::{
 
 use super::{
     naive,
-    net::{ALONE, Net, strictly_right},
+    net::{Net, strictly_right},
 };
 use crate::support::{matrix::row, patient, wait};
 
@@ -20,21 +20,7 @@ row! {
 
 fn protected() -> String {
     let net = Net::start();
-    let mut crew = net.crew(&ALONE);
-    let rule = net.proxy.inject(Rule::new(Action::CopyLater).on(CommandKind::Acquire).always());
-    let mut copies = 0;
-    for round in 0..6 {
-        crew.work(8);
-        // In turns into the hands of a holder in the midst of its section, and at random.
-        let holder = round % 3;
-        crew.halt(holder);
-        copies += net.proxy.replay().len();
-        crew.resume(holder);
-        copies += net.proxy.replay().len();
-    }
-    net.proxy.remove(rule);
-    let finished = crew.finish();
-    copies += net.proxy.replay().len();
+    let (finished, copies) = net.with_late_copies(CommandKind::Acquire);
     assert!(copies >= 20, "{copies} copies");
     net.is_clean_soon();
     no_ghost_stays(&net);

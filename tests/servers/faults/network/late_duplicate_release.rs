@@ -5,7 +5,7 @@ use leasehold_testkit::{
 
 use super::{
     naive,
-    net::{ALONE, Net, strictly_right},
+    net::{Net, strictly_right},
 };
 use crate::support::matrix::row;
 
@@ -18,19 +18,7 @@ row! {
 
 fn protected() -> String {
     let net = Net::start();
-    let mut crew = net.crew(&ALONE);
-    let rule = net.proxy.inject(Rule::new(Action::CopyLater).on(CommandKind::Release).always());
-    let mut copies = 0;
-    for round in 0..6 {
-        crew.work(8);
-        let holder = round % 3;
-        crew.halt(holder);
-        copies += net.proxy.replay().len();
-        crew.resume(holder);
-    }
-    net.proxy.remove(rule);
-    let finished = crew.finish();
-    copies += net.proxy.replay().len();
+    let (finished, copies) = net.with_late_copies(CommandKind::Release);
     assert!(copies >= 40, "{copies} copies");
     let seen = strictly_right(&finished);
     net.is_clean_soon();
