@@ -506,12 +506,13 @@ fn every_cited_decision_has_a_page() {
 
 // House rules ------------------------------------------------------------------------------------
 
-/// The rows of the fault matrix stand in their files as `id: "…"`.
+/// The rows of the fault matrix stand in their files as `row! { name: … }`, or as `id: "…"`.
 #[test]
 fn the_fault_matrix_has_the_rows_of_the_suite() {
     let ids = |text: &str| {
-        after(text, "    id: \"")
-            .filter_map(|rest| rest.split('"').next().map(str::to_owned))
+        after(text, "row! {\n    ")
+            .chain(after(text, "    id: \""))
+            .filter_map(|rest| rest.split([':', '"']).next().map(|name| name.replace('_', "-")))
             .collect::<Vec<_>>()
     };
     let suite: BTreeSet<String> =

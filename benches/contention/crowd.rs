@@ -3,12 +3,12 @@
 //! A process with very many waiters: what they cost in memory, in heartbeats, in subscriptions.
 
 use std::{
-    fs,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use leasehold::{Guard, LockRuntime};
+use leasehold_testkit::resident;
 use redis::{Client, aio::MultiplexedConnection};
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -111,14 +111,14 @@ async fn measure(url: &str, tasks: usize, names: usize) -> Result<Crowd, Failure
 // One name ----------------------------------------------------------------------------------------
 
 async fn idle_tasks(tasks: usize) -> Result<(JoinSet<()>, f64), Failure> {
-    let (never, before) = (Arc::new(Semaphore::new(0)), memory_in_use()?);
+    let (never, before) = (Arc::new(Semaphore::new(0)), resident());
     let mut idle = JoinSet::new();
     for _ in 0..tasks {
         let never = Arc::clone(&never);
         idle.spawn(async move { drop(never.acquire().await) });
     }
     sleep(Duration::from_millis(100)).await;
-    let each = per_task(memory_in_use()?.saturating_sub(before), tasks);
+    let each = per_task(resident().saturating_sub(before), tasks);
     Ok((idle, each))
 }
 
@@ -132,7 +132,7 @@ struct Line {
 impl Line {
     async fn of(waiter: &LockRuntime, length: usize) -> Result<Self, Failure> {
         let served = Arc::new(Mutex::new(Vec::with_capacity(length)));
-        let (lock, before) = (waiter.lock("crowd")?, memory_in_use()?);
+        let (lock, before) = (waiter.lock("crowd")?, resident());
         let mut tasks = JoinSet::new();
         for number in 0..length {
             let (lock, served) = (lock.clone(), Arc::clone(&served));
@@ -144,7 +144,7 @@ impl Line {
             });
         }
         until_waiting(waiter, length).await?;
-        let bytes_per_task = per_task(memory_in_use()?.saturating_sub(before), length);
+        let bytes_per_task = per_task(resident().saturating_sub(before), length);
         Ok(Self { tasks, bytes_per_task, served })
     }
 
@@ -225,14 +225,6 @@ async fn until_waiting(waiter: &LockRuntime, tasks: usize) -> Result<(), Failure
     // Until the first acquires are answered.
     sleep(Duration::from_millis(200)).await;
     Ok(())
-}
-
-/// `VmRSS` in bytes.
-fn memory_in_use() -> Result<u64, Failure> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib: u64 = line.ok_or("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
-    Ok(kib * 1024)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "memory of a process is small enough")]

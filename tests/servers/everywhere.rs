@@ -56,18 +56,8 @@ fn suffer(plan: &Plan, url: &str, master: &RedisServer, all: &[RedisServer]) -> 
         }
     }
     // Two holders stand still between their read and their write, past their ttl.
-    let mut read = 0;
-    for index in [0, 1] {
-        read = crew.halt(index);
-        crew.child(index).stop();
-    }
-    crew.until_above(read);
-    for index in [0, 1] {
-        crew.child(index).cont();
-        crew.resume(index);
-    }
+    crew.pause_two();
     // The data goes under a holder.
-    crew.work(10);
     let read = crew.halt(2);
     master.flush_all();
     crew.until_above(read);

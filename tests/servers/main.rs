@@ -2,6 +2,8 @@
 
 mod support;
 
+use support::matrix;
+
 mod p10_a_call_ends;
 mod p10_outage;
 mod p4_cancelled;

@@ -2,7 +2,6 @@
 #![expect(clippy::disallowed_methods, reason = "processes take real time")]
 
 use std::{
-    fs,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,7 +10,7 @@ use std::{
 };
 
 use leasehold::{LockRuntime, LockRuntimeBuilder};
-use leasehold_testkit::{ChildProcess, RedisServer};
+use leasehold_testkit::{ChildProcess, RedisServer, resident};
 
 use crate::support::{child, line, patient, wait};
 
@@ -100,14 +99,6 @@ fn child_program() {
     }
 }
 
-/// What of this process is in memory, in bytes.
-fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
-    let kibi: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kibi * 1024
-}
-
 async fn connect() -> LockRuntime {
     let locks = builder().service("crowd").connect(&child::arg("url")).await;
     locks.expect("the server answers")
@@ -134,7 +125,7 @@ async fn tasks() {
     let before = resident();
     (1..TASKS).for_each(spawn);
     wait::until("all wait", || locks.footprint().waiting == TASKS).await;
-    println!("bytes {}", (resident() - before) / (TASKS - 1));
+    println!("bytes {}", (resident() - before) / (TASKS as u64 - 1));
     wait::until("all are served", || served.load(Ordering::Relaxed) == TASKS).await;
     println!("served {TASKS} in order");
 }

@@ -2,7 +2,6 @@
 
 mod flaky;
 mod leasehold;
-mod memory;
 mod options;
 mod server;
 mod tally;

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{memory, options::Options, server::Server, tally::Tally};
+use leasehold_testkit::resident;
+
+use super::{options::Options, server::Server, tally::Tally};
 use crate::{
     Failure, cpu,
     output::{HELD, Output},
@@ -26,7 +28,7 @@ pub(super) struct Acquisition {
 impl Acquisition {
     /// It begins.
     pub(super) fn begin() -> Result<Self, Failure> {
-        let resident = memory::resident()?;
+        let resident = resident();
         Ok(Self { started: Instant::now(), cpu: cpu::time_used(), resident })
     }
 
@@ -39,7 +41,7 @@ impl Acquisition {
         lost: impl FnOnce() -> u64,
     ) -> Result<Output, Failure> {
         let acquired_in_s = self.started.elapsed().as_secs_f64();
-        let when_held = memory::resident()?;
+        let when_held = resident();
         println!("{HELD}{acquired_in_s}");
         stdout().flush()?;
         let mut server = Server::at(&options.server)?;
@@ -50,7 +52,7 @@ impl Acquisition {
         let renewed = each_second(options.measured, tally);
         let cpu = cpu::time_used().saturating_sub(before.1);
         let commands = server.scripts_called()? - before.0;
-        let (lost, at_end) = (lost(), memory::resident()?);
+        let (lost, at_end) = (lost(), resident());
         Ok(Output {
             acquired_in_s,
             acquired_cpu_s: acquired_cpu.as_secs_f64(),

@@ -1,4 +1,5 @@
 use std::{
+    fs,
     io::{BufRead, BufReader},
     process::{ChildStdout, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
@@ -9,6 +10,18 @@ use std::{
 use leasehold_core::{Clock, SystemClock};
 
 use crate::{patience::Patience, process::Process};
+
+/// What of this process is in memory, in bytes.
+///
+/// # Panics
+///
+/// Panics where Linux does not tell.
+pub fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibi = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kibi.expect("a process has memory") * 1024
+}
 
 /// Another process that a test listens to, stops, continues and kills; killed when dropped.
 ///

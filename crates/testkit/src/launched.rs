@@ -29,7 +29,7 @@ impl LaunchError {
     pub(crate) fn fail(&self, program: &str) -> ! {
         match self {
             Self::Missing => panic!(
-                "{program} is not installed, or LEASEHOLD_REDIS_SERVER names no program; \
+                "redis-server is not installed, or LEASEHOLD_REDIS_SERVER names no program; \
                  `scripts/test.sh --install` installs it and runs the tests"
             ),
             Self::PortTaken => panic!("somebody else takes every port that was free"),

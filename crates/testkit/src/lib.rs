@@ -43,7 +43,7 @@ pub mod sim;
 mod wrong;
 mod wrong_server;
 
-pub use child::ChildProcess;
+pub use child::{ChildProcess, resident};
 pub use cluster::RedisCluster;
 pub use entropy::SeededEntropy;
 pub use faulty::{CommandKind, Fault, FaultyStore, Gate, Rule};

@@ -61,14 +61,7 @@ impl Obstacle {
         let rule = Rule::new(fault).on(CommandKind::Acquire);
         let slow = self == Self::TakenAndSlow;
         world.store.inject(if slow { rule.always() } else { rule });
-        let world = world.clone();
-        drop(tokio::spawn(async move {
-            for n in 1.. {
-                gate.wait_for_arrivals(n).await;
-                world.pass_quietly(millis(10)).await;
-                gate.let_pass(1);
-            }
-        }));
+        world.let_through(gate, millis(10));
     }
 
     async fn hold(self, world: &World) -> Option<Guard> {

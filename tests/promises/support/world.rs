@@ -136,6 +136,18 @@ impl World {
         });
     }
 
+    /// Lets those at a gate through one after the other, each after a time.
+    pub(crate) fn let_through(&self, gate: Gate, time: Duration) {
+        let world = self.clone();
+        tokio::spawn(async move {
+            for n in 1.. {
+                gate.wait_for_arrivals(n).await;
+                world.pass_quietly(time).await;
+                gate.let_pass(1);
+            }
+        });
+    }
+
     /// Lets virtual time pass, with every timer on the way.
     pub(crate) async fn pass(&self, time: Duration) {
         self.clock().travel(time).await;

@@ -1,7 +1,7 @@
-use std::{fs, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use leasehold::LockRuntime;
-use leasehold_testkit::SeededEntropy;
+use leasehold_testkit::{SeededEntropy, resident};
 use tokio::{
     runtime::Handle,
     task::{LocalSet, spawn_local},
@@ -55,7 +55,7 @@ async fn run() {
     let asking = || redis::cmd("EXISTS").arg(ENOUGH).to_owned();
     while !asking().query_async::<bool>(&mut raw).await.expect("an answer") {
         println!("{TALLY}{}", terms.counting.so_far());
-        println!("{MEMORY}{}", memory());
+        println!("{MEMORY}{}", resident() / 1024);
         sleep(EVERY).await;
     }
     terms.enough.set(true);
@@ -87,13 +87,6 @@ async fn end(locks: LockRuntime, counting: &Counting) {
 
 fn alive() -> usize {
     Handle::current().metrics().num_alive_tasks()
-}
-
-/// The memory of this process, in KiB.
-fn memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or_default()
 }
 
 fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(key: &str) -> T {

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    error::{AcquireError, StoreErrorKind},
-    fencing::{FenceGate, RedisGate},
-};
+use leasehold::error::{AcquireError, StoreErrorKind};
 use leasehold_testkit::{
     Patience, RedisServer,
     cluster::{RedisCluster, slot_of},
 };
-use tokio::task::{JoinSet, block_in_place};
+use tokio::task::block_in_place;
 
 use super::scene::{a_name_for_each, key, runtime_at};
 use crate::support::{patient, storage, stranger::looks, wait};
@@ -20,18 +17,8 @@ use crate::support::{patient, storage, stranger::looks, wait};
 async fn a_crowd_at_a_new_gate_looks_once() {
     const CALLS: usize = 200;
     let cluster = RedisCluster::start();
-    let locks = patient::builder().embedded().expect("good settings");
-    let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
     let before: u64 = cluster.servers().iter().map(looks).sum();
-    let gate: RedisGate = storage::gate_at(&cluster.url());
-    let mut calls = JoinSet::new();
-    for number in 0..CALLS {
-        let (gate, stamp) = (gate.clone(), guard.stamp());
-        calls.spawn(async move { gate.admit(&format!("orders:{number}"), stamp).await });
-    }
-    while let Some(admitted) = calls.join_next().await {
-        admitted.expect("no panic").expect("the newest fence");
-    }
+    storage::crowd_at(&cluster.url(), CALLS).await;
     let made = cluster.servers().iter().map(looks).sum::<u64>() - before;
     // Each of the pooled connections asks once, too: up to four at each master.
     assert!(made <= 12 + 12, "{made} looks for {CALLS} calls");

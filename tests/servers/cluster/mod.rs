@@ -7,6 +7,6 @@ mod gathered;
 mod half_moved;
 mod looks;
 mod outage;
-mod scene;
+pub(crate) mod scene;
 mod sharded;
 mod strangers;

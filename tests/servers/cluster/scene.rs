@@ -16,7 +16,7 @@ pub(super) async fn runtime_at(url: &str) -> LockRuntime {
 }
 
 /// The lease of a lock.
-pub(super) fn key(name: &str) -> String {
+pub(crate) fn key(name: &str) -> String {
     format!("leasehold:{{{name}}}:lease")
 }
 
@@ -26,7 +26,7 @@ pub(super) fn slot(name: &str) -> u16 {
 }
 
 /// A name for each master, in their order at the start.
-pub(super) fn a_name_for_each() -> Vec<String> {
+pub(crate) fn a_name_for_each() -> Vec<String> {
     let of = |master| {
         let mut names = (0..).map(|number| format!("counter-{number}"));
         names.find(|name| RedisCluster::owner_of(&key(name)) == master).expect("some name")

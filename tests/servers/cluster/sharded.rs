@@ -17,23 +17,18 @@ use crate::{
     support::wait,
 };
 
-/// A number of the statistics of a command.
-fn count(server: &RedisServer, command: &str, field: &str) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
-    let line = stats.lines().find_map(|line| line.strip_prefix(command)?.strip_prefix(':'));
-    let of = |line: &str| line.split(',').find_map(|part| part.strip_prefix(field)?.parse().ok());
-    line.and_then(of).unwrap_or(0)
-}
-
 /// How many messages a node has published on plain channels, which it sends to all others. What the bus tells of itself
 /// counts none with Valkey.
 fn crossed(server: &RedisServer) -> u64 {
-    count(server, "cmdstat_publish", "calls=")
+    server.calls("publish")
 }
 
 /// How many subscriptions a node has refused.
 fn refused(server: &RedisServer) -> u64 {
-    count(server, "cmdstat_ssubscribe", "rejected_calls=")
+    let stats: String = server.query(&["INFO", "commandstats"]);
+    let line = stats.lines().find(|line| line.starts_with("cmdstat_ssubscribe:"));
+    let of = |part: &str| part.strip_prefix("rejected_calls=")?.parse().ok();
+    line.and_then(|line| line.split(',').find_map(of)).unwrap_or(0)
 }
 
 /// Sharded channels that somebody listens to at a node.
@@ -46,6 +41,13 @@ fn has_sharded_channels(server: &RedisServer) -> bool {
     let info: String = server.query(&["INFO", "server"]);
     let version = info.lines().find_map(|line| line.strip_prefix("redis_version:"));
     !version.expect("a version").starts_with("6.")
+}
+
+/// A Cluster where there are sharded channels, and the name of a lock of its first master.
+fn with_sharded_channels() -> Option<(RedisCluster, String)> {
+    let cluster = RedisCluster::start();
+    let has_them = has_sharded_channels(&cluster.servers()[0]);
+    has_them.then(|| (cluster, a_name_for_each().swap_remove(0)))
 }
 
 async fn is_waited_for(locks: &LockRuntime, name: &str) -> bool {
@@ -102,12 +104,8 @@ async fn grants_between_processes_do_not_cross_the_bus() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_rights_suffice_for_them() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     for server in cluster.servers() {
         set_user(server, &["ACL", "SETUSER", "locks", "reset", "on"].map(str::to_owned));
         documented()[..3].iter().for_each(|rights| set_user(server, rights));
@@ -119,12 +117,8 @@ async fn the_documented_rights_suffice_for_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_whose_slot_moves_is_replaced() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     let both = both_listen(&cluster.url(), master, name).await;
     let old = channels(master);
     let moved = slot_of(&old[0]);
@@ -146,12 +140,8 @@ async fn a_channel_whose_slot_moves_is_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_whose_slot_comes_back_at_once_is_heard_again() {
     const WAITING: u8 = 8;
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     let holder = runtime_at(&cluster.url()).await;
     let held = holder.lock(&**name).expect("a name").acquire().await.expect("a lease");
     let mut waiting = JoinSet::new();
@@ -188,12 +178,8 @@ async fn a_process_that_may_not_listen_there_is_told_on_its_plain_channel() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_whose_connection_is_cut_is_told_on_its_plain_channel() {
-    let cluster = RedisCluster::start();
-    let name = &a_name_for_each()[0];
-    let master = &cluster.servers()[0];
-    if !has_sharded_channels(master) {
-        return;
-    }
+    let Some((cluster, name)) = with_sharded_channels() else { return };
+    let (name, master) = (&name, &cluster.servers()[0]);
     let both = both_listen(&cluster.url(), master, name).await;
     // They may not come back.
     for server in cluster.servers() {

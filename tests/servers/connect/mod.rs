@@ -135,9 +135,9 @@ async fn nobody_there() {
     names(&text, &["cannot connect", &format!("127.0.0.1:{port}"), "check that the server runs"]);
 
     let (_, text) = refusal(LockRuntime::builder(), "redis+unix:///tmp/lh-none/s").await;
-    names(&text, &["cannot connect", "/tmp/lh-none/s"]);
+    names(&text, &["cannot connect", "/tmp/lh-none/s", "path of its socket"]);
     let (_, text) = refusal(LockRuntime::builder(), "redis://no-such-host.invalid:1").await;
-    names(&text, &["no-such-host.invalid:1"]);
+    names(&text, &["no-such-host.invalid:1", "host of the address"]);
 }
 
 #[tokio::test]
@@ -225,7 +225,7 @@ async fn tls_under_a_private_authority() {
     for builder in [patient::builder(), wrong] {
         let (kind, text) = refusal(builder, &server.url_with("app", "s3cret", 0)).await;
         assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
-        names(&text, &[&address, "certificate"]);
+        names(&text, &[&address, "certificate", "tls_root_ca()"]);
     }
     // Never without TLS where TLS was asked for, nor the other way round.
     let plain = RedisServer::builder().tcp().start();
@@ -233,8 +233,8 @@ async fn tls_under_a_private_authority() {
     let (_, text) = refusal(LockRuntime::builder().tls_root_ca(ca), &url).await;
     names(&text, &[&format!("127.0.0.1:{}", plain.port().expect("a port"))]);
     let url = server.url().replace("rediss://", "redis://");
-    let (_, text) = refusal(LockRuntime::builder(), &url).await;
-    names(&text, &[&address]);
+    let (_, text) = refusal(LockRuntime::builder().tls_root_ca(ca), &url).await;
+    names(&text, &[&address, "expect TLS (rediss://)"]);
     let (_, text) = refusal(LockRuntime::builder().tls_root_ca("no pem"), &server.url()).await;
     names(&text, &[&address]);
 }

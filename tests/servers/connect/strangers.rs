@@ -3,7 +3,7 @@
 use std::{fs, os::unix::net::UnixStream, process::Command};
 
 use axum::Router;
-use leasehold::{LockRuntime, error::StoreErrorKind};
+use leasehold::error::StoreErrorKind;
 use leasehold_testkit::{ChildProcess, PostgresServer, RedisServer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -59,33 +59,6 @@ async fn a_postgresql_server() {
         assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
         names(&text, &[NO_REDIS, &format!("127.0.0.1:{port}")]);
     }
-}
-
-/// What is to be done follows from what happened, and nothing else is advised.
-#[tokio::test]
-async fn advice_applies() {
-    let server = RedisServer::builder().tcp().start();
-    let socket = server.socket().display();
-    let (_, text) = refusal(patient::builder(), &format!("redis+unix://{socket}x")).await;
-    names(&text, &["path of its socket"]);
-    let (_, text) = refusal(LockRuntime::builder(), "redis://no-such-host.invalid:1").await;
-    names(&text, &["host of the address"]);
-    let node = RedisServer::builder().tcp().arg("cluster-enabled", "yes").start();
-    let (kind, text) = refusal(patient::builder(), &node.url_with("", "", 1)).await;
-    assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
-    names(&text, &["Cluster"]);
-}
-
-#[cfg(feature = "tls")]
-#[tokio::test]
-async fn tls_that_does_not_fit() {
-    let tls = RedisServer::builder().tls().start();
-    let ca = tls.ca_pem().expect("an authority");
-    let trusting = || LockRuntime::builder().tls_root_ca(ca);
-    let (_, text) = refusal(trusting(), &tls.url().replace("rediss:", "redis:")).await;
-    names(&text, &["expect TLS (rediss://)"]);
-    let (_, text) = refusal(LockRuntime::builder(), &tls.url()).await;
-    names(&text, &["tls_root_ca()"]);
 }
 
 #[tokio::test]

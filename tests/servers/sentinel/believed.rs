@@ -11,7 +11,6 @@ use leasehold_testkit::{
     RedisServer,
     sentinel::{Sentinel, SentinelGroup},
 };
-use tokio::task::JoinSet;
 
 use crate::support::{patient, storage, wait};
 
@@ -89,18 +88,13 @@ async fn most_sentinels_are_believed_whatever_the_others_do() {
     assert!(holds(group.master(), "honest"));
 }
 
-fn connections(sentinel: &Sentinel) -> u64 {
-    let stats: String = sentinel.query(&["INFO", "stats"]);
-    let count = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-    count.expect("a count").parse().expect("a number")
-}
-
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "they are asked from time to time")]
 async fn each_sentinel_is_asked_on_one_connection() {
     let group = SentinelGroup::start();
     let locks = patient::builder().connect(&group.url()).await.expect("a master");
     take(&locks, "a").await;
+    let connections = |one: &Sentinel| one.told("stats", "total_connections_received");
     let before: Vec<_> = group.sentinels().iter().map(connections).collect();
     tokio::time::sleep(Duration::from_secs(4)).await;
     for (sentinel, before) in group.sentinels().iter().zip(before) {
@@ -182,30 +176,14 @@ async fn a_refusal_by_the_master_names_it() {
     }
 }
 
-/// How many commands a Sentinel has run.
-fn commands(sentinel: &Sentinel) -> u64 {
-    let stats: String = sentinel.query(&["INFO", "stats"]);
-    let count = stats.lines().find_map(|line| line.strip_prefix("total_commands_processed:"));
-    count.expect("a count").parse().expect("a number")
-}
-
 /// Each look asks all Sentinels, and waits for the one before it.
 #[tokio::test]
 async fn a_crowd_at_a_new_gate_looks_once() {
     const CALLS: usize = 300;
     let group = SentinelGroup::start();
-    let locks = patient::builder().embedded().expect("good settings");
-    let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
+    let commands = |one: &Sentinel| one.told("stats", "total_commands_processed");
     let before: u64 = group.sentinels().iter().map(commands).sum();
-    let gate = storage::gate_at(&group.url());
-    let mut calls = JoinSet::new();
-    for number in 0..CALLS {
-        let (gate, stamp) = (gate.clone(), guard.stamp());
-        calls.spawn(async move { gate.admit(&format!("orders:{number}"), stamp).await });
-    }
-    while let Some(admitted) = calls.join_next().await {
-        admitted.expect("no panic").expect("the newest fence");
-    }
+    storage::crowd_at(&group.url(), CALLS).await;
     let made = group.sentinels().iter().map(commands).sum::<u64>() - before;
     // They say hello to each other meanwhile.
     assert!(made < 150, "{made} commands for {CALLS} calls");

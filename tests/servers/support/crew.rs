@@ -147,6 +147,22 @@ impl Crew {
         self.storage.query::<Option<u64>>(&["GET", VALUE]).unwrap_or_default()
     }
 
+    /// Stops (SIGSTOP) a process in the midst of a section, then another that got the lock after
+    /// it, until the third has written.
+    pub(crate) fn pause_two(&mut self) {
+        let mut read = 0;
+        for index in [0, 1] {
+            read = self.halt(index);
+            self.child(index).stop();
+        }
+        self.until_above(read);
+        for index in [0, 1] {
+            self.child(index).cont();
+            self.resume(index);
+        }
+        self.work(10);
+    }
+
     /// Waits until the value is above another.
     pub(crate) fn until_above(&self, value: u64) {
         let written = Patience::of(wait::CEILING).until(|| (self.value() > value).then_some(()));
@@ -197,6 +213,14 @@ impl Finished {
             "{} increments, none lost; {} stale writes refused; {} losses reported",
             summary.increments, summary.refused, summary.lost
         )
+    }
+
+    /// The same of processes of which two were paused past their ttl.
+    pub(crate) fn right_though_paused(&self) -> String {
+        let summary = self.history.check().unwrap_or_else(|found| panic!("{found:#?}"));
+        assert!(summary.refused >= 2 && summary.lost >= 2, "{summary:?}");
+        assert_eq!(summary.refused_in_belief, 0, "{summary:?}");
+        self.right()
     }
 
     /// Finds the damage in the history of a control, and says in a few words what it is.

@@ -61,12 +61,9 @@ fn until_ok(node: &RedisServer) {
 
 /// How often a server was asked for the owners of the slots.
 pub(crate) fn looks(server: &RedisServer) -> u64 {
-    let stats: String = server.query(&["INFO", "commandstats"]);
     // Before Redis 7, all subcommands are counted together: two for each look.
-    let names = ["cmdstat_cluster|slots:calls=", "cmdstat_cluster:calls="];
-    let calls =
-        stats.lines().find_map(|line| names.iter().find_map(|name| line.strip_prefix(name)));
-    calls.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    let asked = ["cluster|slots", "cluster"].map(|command| server.calls(command));
+    if asked[0] > 0 { asked[0] } else { asked[1] }
 }
 
 fn info(node: &RedisServer) -> String {

@@ -5,7 +5,6 @@ mod complete;
 mod corrupt;
 mod memory;
 mod mutants;
-mod quorum_of_five;
-mod quorum_of_three;
+mod quorum;
 mod redis;
 mod sentinel;

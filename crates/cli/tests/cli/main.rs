@@ -16,3 +16,5 @@ mod run;
 mod support;
 mod top;
 mod topologies;
+
+use faults::matrix;

@@ -9,7 +9,7 @@ use crate::{
     guardian::Ward,
     launched,
     process::Process,
-    server::{LIMIT, connect_to, free_port, query},
+    server::{LIMIT, connect_to, free_port, number_in, query},
 };
 
 /// A Sentinel process of one group, killed when dropped.
@@ -99,6 +99,15 @@ impl Sentinel {
     /// Panics as [`command`](Self::command) does, and if the answer is of another type.
     pub fn query<T: FromRedisValue>(&self, command: &[&str]) -> T {
         self.try_query(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// A number that the Sentinel tells of itself in a section of `INFO`; 0 where it does not.
+    ///
+    /// # Panics
+    ///
+    /// Panics as [`command`](Self::command) does, and if it is no number.
+    pub fn told(&self, section: &str, field: &str) -> u64 {
+        number_in(&self.query::<String>(&["INFO", section]), field)
     }
 
     /// Like [`query`](Self::query), with the refusal as an error.

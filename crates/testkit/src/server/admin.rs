@@ -101,7 +101,8 @@ impl RedisServer {
 }
 
 /// The first number of a field of an `INFO`; 0 if it has no such field.
-fn number_in(info: &str, field: &str) -> u64 {
+/// A number that a server tells in `INFO`; 0 where it does not.
+pub(crate) fn number_in(info: &str, field: &str) -> u64 {
     let told = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let told = told.map_or("0", |told| told.trim_start_matches(|c: char| !c.is_ascii_digit()));
     let end = told.find(|c: char| !c.is_ascii_digit()).unwrap_or(told.len());

@@ -35,8 +35,8 @@ impl RedisServer {
     /// The most bytes that the path of a unix socket can have everywhere.
     const MAX_SOCKET_PATH: usize = 100;
 
-    /// What the program is called.
-    const PROGRAM: &str = "redis-server";
+    /// What is told not to start.
+    const NAME: &str = "Redis";
 
     /// How long a restart waits for its port to be free again.
     const PORT_LIMIT: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ impl RedisServer {
             None => Authority::found_in(folder.path()),
         };
         let authority = address.is_tls().then(|| found().expect("a private authority is made"));
-        let process = launched::on_free_port(Self::PROGRAM, &launch.log_path(), || {
+        let process = launched::on_free_port(Self::NAME, &launch.log_path(), || {
             launch.address = launch.address.on_free_port();
             launch.run()
         });
@@ -194,7 +194,7 @@ impl RedisServer {
             started => Some(started),
         });
         let started = started.unwrap_or(Err(LaunchError::PortTaken));
-        *process = started.unwrap_or_else(|error| error.fail(Self::PROGRAM));
+        *process = started.unwrap_or_else(|error| error.fail(Self::NAME));
     }
 
     fn lock(&self) -> MutexGuard<'_, Process> {

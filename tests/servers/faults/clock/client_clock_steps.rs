@@ -4,25 +4,20 @@ use leasehold_testkit::{ChildProcess, ClockShim, LockText, RedisServer};
 use redis::aio::MultiplexedConnection;
 
 use super::scene;
-use crate::support::{child, lease, matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{child, lease, matrix::row, naive::NaiveLock, raw, wait};
 
-const ROW: Row = Row {
-    id: "client-clock-steps",
+row! {
+    client_clock_steps: protected, control;
     fault: "a holder's wall clock steps by an hour, forward and back",
     right: "nothing happens: the same lease is renewed as before",
     control: "a validity that is measured by the time of day",
-};
+}
 
 pub(super) const ROLE: &str = "steps";
 pub(super) const NAIVE_ROLE: &str = "naive-steps";
 const TTL: Duration = Duration::from_secs(1);
 /// The key by which the child is asked.
 const ASK: &str = "ask";
-
-#[test]
-fn client_clock_steps() {
-    ROW.run(protected, control);
-}
 
 /// A child whose clock steps.
 struct Scene {

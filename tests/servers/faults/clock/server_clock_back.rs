@@ -10,16 +10,16 @@ use crate::support::{
     child,
     crew::{Crew, Plan},
     lease,
-    matrix::Row,
+    matrix::row,
     raw, storage, wait,
 };
 
-const ROW: Row = Row {
-    id: "server-clock-back",
+row! {
+    server_clock_back: protected, control;
     fault: "the server's clock steps back by an hour while locks are held",
     right: "fences grow by one; holders go on; a force-release frees the lock of a dead holder",
     control: "fences that are the server's time",
-};
+}
 
 pub(super) const ROLE: &str = "holder";
 /// Of leases that nobody is to lose.
@@ -32,11 +32,6 @@ const TAKE: &str = "\
 local time = redis.call('TIME')
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 30000) then return 0 end
 return time[1] * 1000000 + time[2]";
-
-#[test]
-fn server_clock_back() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     at_work();

@@ -6,21 +6,16 @@ use leasehold_testkit::{ClockShim, RedisServer};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 use super::scene;
-use crate::support::{matrix::Row, storage, wait};
+use crate::support::{matrix::row, storage, wait};
 
-const ROW: Row = Row {
-    id: "server-clock-back-after-loss",
+row! {
+    server_clock_back_after_loss: protected, control;
     fault: "the server loses its data (FLUSHALL), and its clock steps back by an hour",
     right: "fences continue above the highest that the runtime has seen; the regression is reported",
     control: "a runtime that has seen no fence before",
-};
+}
 
 const TTL: Duration = Duration::from_secs(5);
-
-#[test]
-fn server_clock_back_after_loss() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let recorder = DebuggingRecorder::new();

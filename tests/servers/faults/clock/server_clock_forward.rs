@@ -5,24 +5,19 @@ use leasehold_testkit::ClockShim;
 use super::scene;
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "server-clock-forward",
+row! {
+    server_clock_forward: protected, control;
     fault: "the server's clock steps forward by an hour during a hold: the lease ends there at once",
     right: "the next holder gets a greater fence; the late write is refused; the holder learns of the loss",
     control: "a storage that does not compare fences",
-};
+}
 
 /// Much longer than the row takes: no lease runs out but by the step. One task in each process: a
 /// release that hands on to the next task asks no server, and so cannot tell of a loss.
 const PLAN: Plan = Plan { tasks: 1, ttl: Duration::from_secs(30), ..Plan::PROTECTED };
-
-#[test]
-fn server_clock_forward() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let finished = step_forward(&PLAN);

@@ -11,24 +11,19 @@ use leasehold::time::{Clock, SystemClock};
 use leasehold_testkit::{ClockShim, RedisServer};
 
 use super::scene;
-use crate::support::{matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{matrix::row, naive::NaiveLock, raw, wait};
 
-const ROW: Row = Row {
-    id: "server-clock-slews",
+row! {
+    server_clock_slews: protected, control;
     fault: "the server's clock runs 0.6 % fast: leases end early there",
     right: "belief ends earlier, by its margin of 1 %: never two believers",
     control: "a validity that begins with the reply, without a margin",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
 const TOO_FAST: f64 = 0.006;
 /// How often the control tries: a busy machine may be late for what comes of it.
 const ATTEMPTS: u32 = 8;
-
-#[test]
-fn server_clock_slews() {
-    ROW.run(protected, control);
-}
 
 /// A clock that runs too fast, until it is dropped.
 struct FastClock {

@@ -4,18 +4,13 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use redis::Client;
 
 use super::scene::{assert_says, connect, exists, key};
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "channel-right-missing",
+row! {
+    channel_right_missing: protected, control;
     fault: "the user loses the right to its channels: no message about a grant can be sent",
     right: "waiters get their grants by heartbeat, as a metric shows; a new runtime is refused",
     control: "a waiter that waits only for its message",
-};
-
-#[test]
-fn channel_right_missing() {
-    ROW.run(protected, control);
 }
 
 const HAND_OVERS: u64 = 4;

@@ -2,18 +2,12 @@ use leasehold::error::{ConnectError, StoreErrorKind::Config};
 use leasehold_testkit::RedisServer;
 
 use super::scene::assert_says;
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "cluster-node",
+row! {
+    cluster_node: protected;
     fault: "the address leads to a node of a Redis Cluster, which redirects most names",
     right: "connect is refused, before a lock of another node is asked for",
-    control: "none: a clear error is the protection",
-};
-
-#[test]
-fn cluster_node() {
-    ROW.run_clear_error(protected);
 }
 
 fn protected() -> String {

@@ -2,18 +2,13 @@ use leasehold::{Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{LONG, assert_says, connect, exists, key, refusal, replace, use_lock};
-use crate::support::{lease, matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{lease, matrix::row, naive::NaiveLock, raw, wait};
 
-const ROW: Row = Row {
-    id: "corrupt-counter",
+row! {
+    corrupt_counter: protected, control;
     fault: "the fence counter is not a whole number, or is too large",
     right: "acquires are refused before anything is written; a release ends its lease",
     control: "a script that writes the lease and then runs INCR",
-};
-
-#[test]
-fn corrupt_counter() {
-    ROW.run(protected, control);
 }
 
 /// What stands in the place of the counter, and what is said about it.

@@ -8,18 +8,13 @@ use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
 use super::scene::{LONG, assert_says, connect, dump, exists, key, refusal, replace, use_lock};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "corrupt-lease",
+row! {
+    corrupt_lease: protected, control;
     fault: "the key of a lease has another type, or another layout",
     right: "an error names the lock at once, also for waiters; nothing is overwritten",
     control: "a script that reads one field of the hash and waits for PTTL",
-};
-
-#[test]
-fn corrupt_lease() {
-    ROW.run(protected, control);
 }
 
 /// A lease as the first layout had it.

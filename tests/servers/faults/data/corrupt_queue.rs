@@ -2,18 +2,13 @@ use leasehold::{Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::RedisServer;
 
 use super::scene::{assert_says, connect, dump, exists, key, refusal, replace, use_lock};
-use crate::support::{lease, matrix::Row, wait};
+use crate::support::{lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "corrupt-queue",
+row! {
+    corrupt_queue: protected, control;
     fault: "the queue, or the hash of the waiters, has another type",
     right: "a release ends its lease; waiters get an error that names the lock",
     control: "a release that first takes the next waiter and then deletes the lease",
-};
-
-#[test]
-fn corrupt_queue() {
-    ROW.run(protected, control);
 }
 
 const STRANGE: [&[&str]; 3] = [&["SET", "somebody's"], &["RPUSH", "a", "b"], &["SADD", "a"]];

@@ -5,18 +5,13 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 
 use super::scene::{assert_says, connect, dump, replace};
-use crate::support::{matrix::Row, storage, wait};
+use crate::support::{matrix::row, storage, wait};
 
-const ROW: Row = Row {
-    id: "corrupt-watermark",
+row! {
+    corrupt_watermark: protected, control;
     fault: "the watermark of a gate is not a stamp, or has another type",
     right: "the gate refuses all writers with an error of its own; nothing is written",
     control: "a gate that treats an invalid number as no watermark",
-};
-
-#[test]
-fn corrupt_watermark() {
-    ROW.run(protected, control);
 }
 
 const KEY: &str = "stock:{7}";

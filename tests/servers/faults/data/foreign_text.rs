@@ -8,20 +8,15 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 
 use super::scene::{assert_says, connect, dump, exists, key, refusal, use_lock};
-use crate::support::{matrix::Row, storage, wait};
+use crate::support::{matrix::row, storage, wait};
 
 use StoreErrorKind::{Config, Corrupt};
 
-const ROW: Row = Row {
-    id: "foreign-text",
+row! {
+    foreign_text: protected, control;
     fault: "a long text of another program stands where a lock has a short one",
     right: "every command says so, and the server is as fast for all others as before",
     control: "a pattern with two runs next to each other, over 10 KB",
-};
-
-#[test]
-fn foreign_text() {
-    ROW.run(protected, control);
 }
 
 /// How long the texts are.

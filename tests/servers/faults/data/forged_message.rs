@@ -5,20 +5,15 @@ use super::scene::{LONG, connect, exists, key, use_lock};
 use crate::support::{
     forger::{self, Dropped, Forger, GREATEST, counting},
     idle,
-    matrix::Row,
+    matrix::row,
     wait,
 };
 
-const ROW: Row = Row {
-    id: "forged-message",
+row! {
+    forged_message: protected, control;
     fault: "somebody who may publish and has no keys sends grants, ends and recalls with guessed numbers",
     right: "every message is dropped and counted: no believer, no lease, watermark, key or memory changes",
     control: "a waiter that believes its channel",
-};
-
-#[test]
-fn forged_message() {
-    ROW.run(protected, control);
 }
 
 /// How many names are made up.

@@ -1,18 +1,13 @@
 use leasehold_testkit::{ChildProcess, Event, History, RedisServer};
 
 use super::herd_child::{CHILD, GO, NAIVE, ROLE, VALUE};
-use crate::support::{child, events, matrix::Row, wait};
+use crate::support::{child, events, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "herd",
+row! {
+    herd: protected, control;
     fault: "200 tasks in each of 3 processes wait for one lock",
     right: "a hand-over wakes one process and costs few commands; tasks are served in order",
     control: "a lock that sends each message to all, 40 tasks in each of 3 processes",
-};
-
-#[test]
-fn herd() {
-    ROW.run(protected, control);
 }
 
 const PROCESSES: usize = 3;

@@ -2,18 +2,13 @@ use leasehold::{Released, store::Inspection};
 use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{connect, key, use_lock};
-use crate::support::{lease, matrix::Row, wait};
+use crate::support::{lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "holds-overflow",
+row! {
+    holds_overflow: protected, control;
     fault: "the count of nested holds in Redis is the greatest number",
     right: "the count in memory decides: the next change writes the right count again",
     control: "HINCRBY 1 and HINCRBY -1",
-};
-
-#[test]
-fn holds_overflow() {
-    ROW.run(protected, control);
 }
 
 /// As large as numbers of a hash can be, where the control counts.

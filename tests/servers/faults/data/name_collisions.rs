@@ -3,18 +3,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use leasehold_testkit::{RedisServer, cluster::slot_of};
 
 use super::scene::connect;
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "name-collisions",
+row! {
+    name_collisions: protected, control;
     fault: "names with braces, colons, suffixes of keys, unicode, and of the greatest length",
     right: "refused; or each lock has its own keys, all in one cluster slot",
     control: "the name is the key, the name with `:fence` the counter",
-};
-
-#[test]
-fn name_collisions() {
-    ROW.run(protected, control);
 }
 
 fn names() -> Vec<String> {

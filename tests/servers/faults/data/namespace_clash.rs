@@ -4,18 +4,13 @@ use leasehold::{Guard, LockRuntime, store::Inspection};
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::scene::LONG;
-use crate::support::{matrix::Row, naive::NaiveLock, patient, raw, wait};
+use crate::support::{matrix::row, naive::NaiveLock, patient, raw, wait};
 
-const ROW: Row = Row {
-    id: "namespace-clash",
+row! {
+    namespace_clash: protected, control;
     fault: "programs share a server, with namespaces and names that are easily confused",
     right: "locks and messages of two namespaces, or of two databases, stay separate",
     control: "keys made of namespace, colon and name",
-};
-
-#[test]
-fn namespace_clash() {
-    ROW.run(protected, control);
 }
 
 /// Namespaces and names that would be one text, if they were put together.

@@ -4,20 +4,15 @@ use leasehold_testkit::{Patience, RedisServer};
 
 use crate::support::{
     crew::{Crew, Plan},
-    matrix::Row,
+    matrix::row,
     raw, wait,
 };
 
-const ROW: Row = Row {
-    id: "no-ttl-left-behind",
+row! {
+    no_ttl_left_behind: protected, control;
     fault: "rights and memory are taken away and given back while processes work",
     right: "no increment is lost, and each key of a lock always has a time to live",
     control: "HSET and then PEXPIRE, under the same faults",
-};
-
-#[test]
-fn no_ttl_left_behind() {
-    ROW.run(protected, control);
 }
 
 const ALL: [&str; 3] = ["~*", "&*", "+@all"];

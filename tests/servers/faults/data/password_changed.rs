@@ -3,18 +3,13 @@ use leasehold_testkit::RedisServer;
 use tokio::task::JoinSet;
 
 use super::scene::{assert_says, connect, exists, key, refusal, use_lock};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "password-changed",
+row! {
+    password_changed: protected, control;
     fault: "the password is changed and all connections are closed, while 200 tasks ask",
     right: "errors name the login and show no password; few connections are made; all works when it is changed back",
     control: "a task that makes a connection for each try",
-};
-
-#[test]
-fn password_changed() {
-    ROW.run(protected, control);
 }
 
 const ASKS: usize = 200;

@@ -10,18 +10,13 @@ use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::RedisServer;
 use tokio::{sync::Mutex, task::JoinSet};
 
-use crate::support::{matrix::Row, raw, wait};
+use crate::support::{matrix::row, raw, wait};
 
-const ROW: Row = Row {
-    id: "pool-exhausted",
+row! {
+    pool_exhausted: protected, control;
     fault: "the only connection of a pool is in use by a call without an answer (CLIENT PAUSE)",
     right: "the calls behind it wait for one timeout, then fail with the cause",
     control: "one connection behind a mutex, without timeouts",
-};
-
-#[test]
-fn pool_exhausted() {
-    ROW.run(protected, control);
 }
 
 const CALLS: usize = 20;

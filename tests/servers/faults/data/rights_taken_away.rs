@@ -7,18 +7,13 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 
 use super::scene::{LONG, assert_says, connect, key, refusal, use_lock};
-use crate::support::{lease, matrix::Row, raw, wait};
+use crate::support::{lease, matrix::row, raw, wait};
 
-const ROW: Row = Row {
-    id: "rights-taken-away",
+row! {
+    rights_taken_away: protected, control;
     fault: "during work the user loses the right to a command, or to its keys",
     right: "errors name the missing rights; leases end as they should; each key has a time to live",
     control: "a script whose second write is denied",
-};
-
-#[test]
-fn rights_taken_away() {
-    ROW.run(protected, control);
 }
 
 const ALL: [&str; 3] = ["~leasehold:*", "&leasehold:*", "+@all"];

@@ -6,18 +6,13 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 
 use super::scene::LONG;
-use crate::support::{matrix::Row, patient, storage, wait};
+use crate::support::{matrix::row, patient, storage, wait};
 
-const ROW: Row = Row {
-    id: "stale-fence-equal-token",
+row! {
+    stale_fence_equal_token: protected, control;
     fault: "a plain counter is lost: two leases have the same fence",
     right: "the gate compares the lease, too: the second one is refused",
     control: "a gate that compares only the numbers, and refuses only a smaller one",
-};
-
-#[test]
-fn stale_fence_equal_token() {
-    ROW.run(protected, control);
 }
 
 async fn connect(server: &RedisServer) -> LockRuntime {

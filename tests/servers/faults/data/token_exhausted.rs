@@ -2,18 +2,13 @@ use leasehold::{FenceToken, Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{assert_says, connect, key, refusal, use_lock};
-use crate::support::{lease, matrix::Row, wait};
+use crate::support::{lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "token-exhausted",
+row! {
+    token_exhausted: protected, control;
     fault: "the fence counter is at 2^53-1, the greatest number that a Lua number holds exactly",
     right: "the last token is given once; then acquires are refused, releases work",
     control: "a script that adds one to a Lua number",
-};
-
-#[test]
-fn token_exhausted() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -5,18 +5,13 @@ use leasehold_core::Ttl;
 use leasehold_testkit::RedisServer;
 
 use super::scene::{connect, exists, use_lock};
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "ttl-out-of-range",
+row! {
+    ttl_out_of_range: protected, control;
     fault: "a ttl of zero, of less than 100 ms, of more than a day, or of 2^63-1 ms",
     right: "the builder and the acquire refuse it, with the range; nothing is sent",
     control: "a script that runs HSET and then PEXPIRE with any value",
-};
-
-#[test]
-fn ttl_out_of_range() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -5,18 +5,13 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 
 use super::scene::connect;
-use crate::support::{matrix::Row, storage, wait};
+use crate::support::{matrix::row, storage, wait};
 
-const ROW: Row = Row {
-    id: "watermark-in-same-redis-lost",
+row! {
+    watermark_in_same_redis_lost: protected, control;
     fault: "the server that has lock, data and watermark loses all of them (FLUSHALL)",
     right: "a limit: the gate answers First to the next writer; advance shuts stale holders out",
     control: "the same gate, without advance",
-};
-
-#[test]
-fn watermark_in_same_redis_lost() {
-    ROW.run(protected, control);
 }
 
 const KEY: &str = "stock:{7}";

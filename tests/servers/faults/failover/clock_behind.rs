@@ -7,18 +7,18 @@ use crate::{
     faults::server::scene::{self, LEASE},
     support::{
         crew::{Crew, Plan},
-        matrix::Row,
+        matrix::row,
         pair::Pair,
         storage, unheard, wait,
     },
 };
 
-const ROW: Row = Row {
-    id: "clock-behind",
+row! {
+    clock_behind: protected, control;
     fault: "a failover that loses the last grants, to a master whose clock is behind by less than the outage",
     right: "processes that have seen no fence get greater ones; the late write is refused",
     control: "a clock that is behind by more than the outage",
-};
+}
 
 /// By how much the clock of the new master is behind.
 const BEHIND: Duration = Duration::from_millis(800);
@@ -30,11 +30,6 @@ const FAR_BEHIND: Duration = Duration::from_secs(60);
 const TTL: Duration = Duration::from_secs(1);
 /// One process that sees the fences of the old master.
 const PLAN: Plan = Plan { processes: 1, ..Plan::PROTECTED };
-
-#[test]
-fn clock_behind() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let shim = ClockShim::build();

@@ -8,21 +8,16 @@ use crate::{
     support::{
         crew::{Crew, Plan},
         lease,
-        matrix::Row,
+        matrix::row,
         stranger, wait,
     },
 };
 
-const ROW: Row = Row {
-    id: "cluster-address-reused",
+row! {
+    cluster_address_reused: protected, control;
     fault: "a node of another Cluster, with a far higher epoch, takes the address of a master that died",
     right: "all processes stay with their own Cluster, and a new one finds it; nothing is written to the other",
     control: "a client that believes who answers at one of its addresses",
-};
-
-#[test]
-fn cluster_address_reused() {
-    ROW.run(protected, control);
 }
 
 /// A Cluster one of whose masters has died and is replaced, and the stranger at its address.

@@ -6,21 +6,16 @@ use crate::{
     faults::server::scene::{self, LEASE},
     support::{
         crew::{Crew, Finished, Plan},
-        matrix::Row,
+        matrix::row,
         unheard, wait,
     },
 };
 
-const ROW: Row = Row {
-    id: "cluster-failover",
+row! {
+    cluster_failover: protected, control;
     fault: "a master of a Cluster is killed, with a lease and its grant that its replica has not heard of",
     right: "the holder learns of the loss; the late write is refused; the others go on at the replica",
     control: "a storage that does not compare fences",
-};
-
-#[test]
-fn cluster_failover() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

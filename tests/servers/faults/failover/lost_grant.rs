@@ -9,22 +9,17 @@ use crate::{
     },
     support::{
         crew::{Crew, Plan},
-        matrix::Row,
+        matrix::row,
         pair::Pair,
         unheard, wait,
     },
 };
 
-const ROW: Row = Row {
-    id: "lost-grant",
+row! {
+    lost_grant: protected, control;
     fault: "a failover to a replica that has not heard of the lease and of its grant",
     right: "the holder learns of the loss; the late write is refused; fences grow",
     control: "a plain counter",
-};
-
-#[test]
-fn lost_grant() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -6,16 +6,16 @@ use crate::{
     faults::server::scene,
     support::{
         crew::{Crew, Finished, Plan},
-        matrix::Row,
+        matrix::row,
     },
 };
 
-const ROW: Row = Row {
-    id: "planned-failover",
+row! {
+    planned_failover: protected, control;
     fault: "an operator has another server take over (SENTINEL FAILOVER), under processes that ask two replicas for acknowledgements",
     right: "with all replicas asked, no two holders believe at once",
     control: "processes that ask one of the two replicas",
-};
+}
 
 /// Holders that stay for a while: who has released believes no more.
 const PLAN: Plan = Plan { hold: Duration::from_millis(300), ..Plan::PROTECTED };
@@ -24,11 +24,6 @@ const PLAN: Plan = Plan { hold: Duration::from_millis(300), ..Plan::PROTECTED };
 const FAILOVERS: usize = 3;
 /// So often at most, until damage is seen.
 const MOST: usize = 20;
-
-#[test]
-fn planned_failover() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let group = SentinelGroup::start();

@@ -8,27 +8,22 @@ use crate::{
     support::{
         crew::{Crew, Plan},
         lease,
-        matrix::Row,
+        matrix::row,
         pair::Pair,
     },
 };
 
-const ROW: Row = Row {
-    id: "replicas-gone",
+row! {
+    replicas_gone: protected, control;
     fault: "every replica is gone under processes that ask for one acknowledgement (WAIT)",
     right: "nobody gets the lock, errors say why, holders learn of the loss; work goes on with a replica",
     control: "a client that takes what the master alone has, followed by a failover",
-};
+}
 
 /// How often somebody tries meanwhile.
 const TRIES: usize = 3;
 /// Of the leases in the control.
 const TTL: Duration = Duration::from_secs(10);
-
-#[test]
-fn replicas_gone() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let plan = Plan { replicas: 1, ..Plan::PROTECTED };

@@ -4,23 +4,18 @@ use leasehold_testkit::{SentinelGroup, sentinel::Sentinel};
 
 use crate::support::{
     crew::{Crew, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "sentinel-hangs",
+row! {
+    sentinel_hangs: protected, control;
     fault: "one of three Sentinels hangs, the first of the address; then the master is killed",
     right: "processes connect, and follow the other two to the new master; no increment is lost",
     control: "a client that asks one Sentinel after the other, without a deadline",
-};
+}
 
 /// How long the control waits: the other two would answer within milliseconds.
 const WAITED: Duration = Duration::from_secs(1);
-
-#[test]
-fn sentinel_hangs() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let mut group = SentinelGroup::start();

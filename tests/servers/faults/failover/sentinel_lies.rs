@@ -5,20 +5,15 @@ use crate::{
     support::{
         crew::{Crew, Plan},
         lease,
-        matrix::Row,
+        matrix::row,
     },
 };
 
-const ROW: Row = Row {
-    id: "sentinel-lies",
+row! {
+    sentinel_lies: protected, control;
     fault: "one of three Sentinels names another server, which says that it is a master",
     right: "the master that the other two name is used by all; nothing is written elsewhere",
     control: "a client that believes one Sentinel",
-};
-
-#[test]
-fn sentinel_lies() {
-    ROW.run(protected, control);
 }
 
 /// A group whose first Sentinel names another server.

@@ -6,25 +6,21 @@ use tokio::task::JoinSet;
 
 use super::counting::{Counting, ended};
 use crate::{
+    cluster::scene::{a_name_for_each, key},
     faults::server::scene,
-    support::{matrix::Row, wait},
+    support::{matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "shard-down",
+row! {
+    shard_down: protected, control;
     fault: "both servers of one of three shards hang, past the ttl, under a process that uses all shards",
     right: "leases and waits there end as an outage; those of the other shards go on; later all do",
     control: "a client that renews its locks one after the other, and has no deadline",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
 /// How many leases are held in each shard: enough that their renewals travel in batches.
 const HELD: usize = 20;
-
-#[test]
-fn shard_down() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     scene::run(async {
@@ -72,19 +68,6 @@ fn protected() -> String {
             names.len() * HELD
         )
     })
-}
-
-/// A name for each master, in their order.
-fn a_name_for_each() -> Vec<String> {
-    let of = |master| {
-        let mut names = (0..).map(|number| format!("counter-{number}"));
-        names.find(|name| RedisCluster::owner_of(&key(name)) == master).expect("some name")
-    };
-    (0..usize::from(RedisCluster::MASTERS)).map(of).collect()
-}
-
-fn key(name: &str) -> String {
-    format!("leasehold:{{{name}}}:lease")
 }
 
 /// Leases in the slot of a name.

@@ -6,26 +6,21 @@ use crate::{
     faults::server::scene::{self, LEASE},
     support::{
         crew::{Crew, Plan},
-        matrix::Row,
+        matrix::row,
         naive::NaiveLock,
         raw,
     },
 };
 
-const ROW: Row = Row {
-    id: "slot-migration",
+row! {
+    slot_migration: protected, control;
     fault: "the slot of a lock moves to another master and on, five times, under processes at work",
     right: "leases and places move along: no lease is lost, no write refused",
     control: "a client that stays with the master of the start",
-};
+}
 
 /// How often the control tries, half-way and after the move.
 const TRIES: usize = 10;
-
-#[test]
-fn slot_migration() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let cluster = RedisCluster::start();

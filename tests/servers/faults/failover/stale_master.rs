@@ -5,19 +5,14 @@ use super::{
 };
 use crate::{
     faults::server::scene,
-    support::{matrix::Row, wait},
+    support::{matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "stale-master",
+row! {
+    stale_master: protected, control;
     fault: "a master stands still past its failover, wakes up, and takes writes until it is demoted",
     right: "with min-replicas-to-write it refuses them; with WAIT no grant is acknowledged, all are taken back",
     control: "the same without both",
-};
-
-#[test]
-fn stale_master() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

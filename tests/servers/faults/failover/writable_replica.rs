@@ -9,15 +9,15 @@ use leasehold_testkit::server::ReplicatedPair;
 use super::overlap;
 use crate::{
     faults::server::scene,
-    support::{lease, matrix::Row, wait},
+    support::{lease, matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "writable-replica",
+row! {
+    writable_replica: protected, control;
     fault: "a master with `replica-read-only no` becomes a replica, and goes on taking the writes of who knows it alone",
     right: "from a second later on it grants and renews nothing; a lease from before ends at its own deadline",
     control: "a user who may not run INFO, so that the role is not asked for",
-};
+}
 
 const TTL: Duration = Duration::from_secs(3);
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -25,11 +25,6 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 const USER: [&str; 8] = ["ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"];
 /// From when on after a demotion all is refused.
 const LATEST: Duration = Duration::from_secs(1);
-
-#[test]
-fn writable_replica() {
-    ROW.run(protected, control);
-}
 
 /// A master that was demoted, with connections of a process that does not know it.
 struct Demoted {

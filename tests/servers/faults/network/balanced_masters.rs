@@ -5,25 +5,20 @@ use leasehold_testkit::{FaultProxy, RedisServer, proxy::Links};
 
 use crate::{
     faults::{failover::overlap, server::scene},
-    support::{lease, matrix::Row, patient, wait},
+    support::{lease, matrix::row, patient, wait},
 };
 
-const ROW: Row = Row {
-    id: "balanced-masters",
+row! {
+    balanced_masters: protected, control;
     fault: "one address leads to two independent masters, which take turns with new connections",
     right: "connect() is refused, a running runtime refuses while both live; a restart or a failover is no such case",
     control: "a user who may not run INFO, so that the servers are not told apart",
-};
+}
 
 const TTL: Duration = Duration::from_secs(3);
 /// No lease of the control is renewed: a renewal may reach the other server, which has no such lease.
 const LONG: Duration = Duration::from_secs(3_600);
 const SAYS: &str = "the address leads to two masters";
-
-#[test]
-fn balanced_masters() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     scene::run(async {

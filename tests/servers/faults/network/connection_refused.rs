@@ -7,18 +7,12 @@ use leasehold::{
 use leasehold_testkit::RedisServer;
 
 use super::net::Net;
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "connection-refused",
+row! {
+    connection_refused: protected;
     fault: "no server listens at the address, at start and later",
     right: "an error in bounded time names server, lock and what to do; later all works",
-    control: "none: a clear error is the protection",
-};
-
-#[test]
-fn connection_refused() {
-    ROW.run_clear_error(protected);
 }
 
 fn protected() -> String {

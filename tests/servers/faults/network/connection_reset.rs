@@ -8,18 +8,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::matrix::row;
 
-const ROW: Row = Row {
-    id: "connection-reset",
+row! {
+    connection_reset: protected, control;
     fault: "connections are reset (RST) before, during and after commands of every kind",
     right: "a command that may have run is sent again on a new connection, and counts once",
     control: "a retried HINCRBY",
-};
-
-#[test]
-fn connection_reset() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -4,21 +4,16 @@ use leasehold::error::AcquireError;
 use leasehold_testkit::proxy::{Direction, Links};
 
 use super::net::Net;
-use crate::support::{matrix::Row, patient, raw, wait};
+use crate::support::{matrix::row, patient, raw, wait};
 
-const ROW: Row = Row {
-    id: "half-open",
+row! {
+    half_open: protected, control;
     fault: "connections lose all data in both directions and are not closed",
     right: "commands end at their own deadlines; new connections renew the leases in time",
     control: "a client without deadlines",
-};
+}
 
 const TTL: Duration = Duration::from_secs(3);
-
-#[test]
-fn half_open() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let net = Net::start();

@@ -5,14 +5,14 @@ use super::{
     naive,
     net::Net,
 };
-use crate::support::{matrix::Row, patient, raw, wait};
+use crate::support::{matrix::row, patient, raw, wait};
 
-const ROW: Row = Row {
-    id: "idle-cut",
+row! {
+    idle_cut: protected, control;
     fault: "idle connections are cut by the server's `timeout`, CLIENT KILL, resets, a restart",
     right: "the next try is sent on a new connection; there is no error",
     control: "a connection that is kept until a command fails on it",
-};
+}
 
 /// What cuts the connections while nobody uses them.
 const CUTS: [fn(&Net); 4] = [
@@ -22,11 +22,6 @@ const CUTS: [fn(&Net); 4] = [
     |net| assert!(net.proxy.reset_all() > 0),
     |net| net.server.restart(),
 ];
-
-#[test]
-fn idle_cut() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     wait::on_one_thread(async {

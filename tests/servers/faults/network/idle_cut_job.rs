@@ -7,22 +7,17 @@ use super::{
     idling::{TICKS, instances, nobody_runs, server, until_cut},
     net::Net,
 };
-use crate::support::{lease, matrix::Row, wait};
+use crate::support::{lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "idle-cut-job",
+row! {
+    idle_cut_job: protected, || wait::on_one_thread(async { nobody_runs(&server()).await });
     fault: "the server closes idle connections (`timeout 1`) between the runs of a scheduled job",
     right: "three instances try it with min_hold: one runs it each time; no error",
     control: "SET NX on a connection that is kept until a command fails on it",
-};
+}
 
 /// Long enough to be seen, over long before the next time.
 const MINIMUM: Duration = Duration::from_millis(300);
-
-#[test]
-fn idle_cut_job() {
-    ROW.run(protected, || wait::on_one_thread(async { nobody_runs(&server()).await }));
-}
 
 fn protected() -> String {
     wait::on_one_thread(async {

@@ -4,18 +4,13 @@ use leasehold::once::OnceOutcome;
 use tokio::task::JoinSet;
 
 use super::idling::{TICKS, instances, nobody_runs, server, until_cut};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "idle-cut-once",
+row! {
+    idle_cut_once: protected, || wait::on_one_thread(async { nobody_runs(&server()).await });
     fault: "the server closes idle connections (`timeout 1`) between jobs that must run once",
     right: "three instances call once(..).run(..): one runs each job; no error",
     control: "SET NX on a connection that is kept until a command fails on it",
-};
-
-#[test]
-fn idle_cut_once() {
-    ROW.run(protected, || wait::on_one_thread(async { nobody_runs(&server()).await }));
 }
 
 fn protected() -> String {

@@ -8,22 +8,17 @@ use leasehold::{
 use leasehold_testkit::{Event, History, RedisServer, proxy::Direction};
 
 use super::net::Net;
-use crate::support::{idle, lease, matrix::Row, naive::NaiveLock, patient, raw, wait};
+use crate::support::{idle, lease, matrix::row, naive::NaiveLock, patient, raw, wait};
 
-const ROW: Row = Row {
-    id: "idle-holder-cut-off",
+row! {
+    idle_holder_cut_off: protected, control;
     fault: "the network of a process is cut while it keeps the lock idle; another process waits",
     right: "it may take the lock until its lease ends, then no more; the other one has it after that",
     control: "a cached lock that is taken until a message recalls it",
-};
+}
 
 const TTL: Duration = Duration::from_secs(3);
 const LEASE: &str = "leasehold:{a}:lease";
-
-#[test]
-fn idle_holder_cut_off() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let net = Net::start();

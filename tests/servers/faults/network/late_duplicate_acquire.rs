@@ -7,39 +7,20 @@ use leasehold_testkit::{
 
 use super::{
     naive,
-    net::{ALONE, Net, strictly_right},
+    net::{Net, strictly_right},
 };
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "late-duplicate-acquire",
+row! {
+    late_duplicate_acquire: protected, control;
     fault: "copies of acquires arrive again after the release",
     right: "no other lease changes; at worst the copy becomes a lease that nobody renews",
     control: "a SETNX followed by an EXPIRE",
-};
-
-#[test]
-fn late_duplicate_acquire() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {
     let net = Net::start();
-    let mut crew = net.crew(&ALONE);
-    let rule = net.proxy.inject(Rule::new(Action::CopyLater).on(CommandKind::Acquire).always());
-    let mut copies = 0;
-    for round in 0..6 {
-        crew.work(8);
-        // In turns into the hands of a holder in the midst of its section, and at random.
-        let holder = round % 3;
-        crew.halt(holder);
-        copies += net.proxy.replay().len();
-        crew.resume(holder);
-        copies += net.proxy.replay().len();
-    }
-    net.proxy.remove(rule);
-    let finished = crew.finish();
-    copies += net.proxy.replay().len();
+    let (finished, copies) = net.with_late_copies(CommandKind::Acquire);
     assert!(copies >= 20, "{copies} copies");
     net.is_clean_soon();
     no_ghost_stays(&net);

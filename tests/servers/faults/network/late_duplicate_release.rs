@@ -5,37 +5,20 @@ use leasehold_testkit::{
 
 use super::{
     naive,
-    net::{ALONE, Net, strictly_right},
+    net::{Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::matrix::row;
 
-const ROW: Row = Row {
-    id: "late-duplicate-release",
+row! {
+    late_duplicate_release: protected, control;
     fault: "copies of releases arrive while others hold the lock",
     right: "a release names one acquisition and one fence: no other lease ends",
     control: "a DEL",
-};
-
-#[test]
-fn late_duplicate_release() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {
     let net = Net::start();
-    let mut crew = net.crew(&ALONE);
-    let rule = net.proxy.inject(Rule::new(Action::CopyLater).on(CommandKind::Release).always());
-    let mut copies = 0;
-    for round in 0..6 {
-        crew.work(8);
-        let holder = round % 3;
-        crew.halt(holder);
-        copies += net.proxy.replay().len();
-        crew.resume(holder);
-    }
-    net.proxy.remove(rule);
-    let finished = crew.finish();
-    copies += net.proxy.replay().len();
+    let (finished, copies) = net.with_late_copies(CommandKind::Release);
     assert!(copies >= 40, "{copies} copies");
     let seen = strictly_right(&finished);
     net.is_clean_soon();

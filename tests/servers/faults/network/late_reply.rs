@@ -7,22 +7,17 @@ use leasehold_testkit::{
 
 use super::net::{ALONE, Net, strictly_right};
 use crate::faults::server::two_believers;
-use crate::support::{matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{matrix::row, naive::NaiveLock, raw, wait};
 
-const ROW: Row = Row {
-    id: "late-reply",
+row! {
+    late_reply: protected, control;
     fault: "replies to acquires and releases come later than the ttl",
     right: "belief begins before the request is sent: never two believers",
     control: "a validity that begins with the reply",
-};
+}
 
 /// Longer than the ttl of the plans.
 const LATE: Duration = Duration::from_millis(1_300);
-
-#[test]
-fn late_reply() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let net = Net::start();

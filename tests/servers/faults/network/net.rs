@@ -1,8 +1,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_testkit::{
-    Event, FaultProxy, History, RedisServer,
-    proxy::{Rule, RuleId},
+    CommandKind, Event, FaultProxy, History, RedisServer,
+    proxy::{Action, Rule, RuleId},
 };
 
 use crate::support::{
@@ -59,6 +59,27 @@ impl Net {
     pub(super) fn is_clean_soon(&self) {
         wait::block_until("nobody holds, nobody waits", || lease::in_use(&self.server).is_empty());
         assert_eq!(self.server.keys_without_ttl(), [""; 0]);
+    }
+
+    /// Processes at work, while copies of all commands of a kind come late: what they saw, and how
+    /// many copies there were.
+    pub(super) fn with_late_copies(&self, kind: CommandKind) -> (Finished, usize) {
+        let mut crew = self.crew(&ALONE);
+        let rule = self.proxy.inject(Rule::new(Action::CopyLater).on(kind).always());
+        let mut copies = 0;
+        for round in 0..6 {
+            crew.work(8);
+            // In turns into the hands of a holder in the midst of its section, and at random.
+            let holder = round % 3;
+            crew.halt(holder);
+            copies += self.proxy.replay().len();
+            crew.resume(holder);
+            copies += self.proxy.replay().len();
+        }
+        self.proxy.remove(rule);
+        let finished = crew.finish();
+        copies += self.proxy.replay().len();
+        (finished, copies)
     }
 
     /// How many clients have subscribed.

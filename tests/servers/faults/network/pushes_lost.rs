@@ -4,18 +4,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::matrix::row;
 
-const ROW: Row = Row {
-    id: "pushes-lost",
+row! {
+    pushes_lost: protected, control;
     fault: "no message of the server arrives",
     right: "waiters find their grants by heartbeat",
     control: "a waiter that only waits for its message",
-};
-
-#[test]
-fn pushes_lost() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -12,25 +12,20 @@ use super::{
     naive,
     net::{Net, millis},
 };
-use crate::support::{idle, matrix::Row, patient, wait};
+use crate::support::{idle, matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "recall-lost",
+row! {
+    recall_lost: protected, control;
     fault: "messages that recall an idle lock are lost, or its process loses the right to its channel",
     right: "the next message recalls the lock; if all are lost, it opens when keep_idle is over",
     control: "a cached lock, renewed until a message recalls it",
-};
+}
 
 /// Far longer than this row takes.
 const TTL: Duration = Duration::from_secs(60);
 /// Far longer than it takes until a message comes through.
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_secs(3);
-
-#[test]
-fn recall_lost() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let some = wait_for(LONG, |net| Some(net.proxy.inject(recalls_lost().times(3))));

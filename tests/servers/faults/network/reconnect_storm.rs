@@ -10,14 +10,14 @@ use std::{
 use leasehold_testkit::ChildProcess;
 
 use super::net::Net;
-use crate::support::{child, matrix::Row, patient, wait};
+use crate::support::{child, matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "reconnect-storm",
+row! {
+    reconnect_storm: protected, control;
     fault: "all connections of over 1,000 waiters are reset; for a while none is accepted",
     right: "a runtime connects once for all its tasks, with pauses; all are served afterwards",
     control: "a connection for every waiter",
-};
+}
 
 const ROLE: &str = "storm";
 /// How many tasks wait in each process.
@@ -28,11 +28,6 @@ const CONNECTIONS: u64 = 4;
 const OUTAGE: Duration = Duration::from_secs(1);
 /// At the least between two dials of one connection.
 const PAUSE: Duration = Duration::from_millis(50);
-
-#[test]
-fn reconnect_storm() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let net = Net::start();

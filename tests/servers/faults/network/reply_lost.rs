@@ -8,18 +8,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::matrix::Row;
+use crate::support::matrix::row;
 
-const ROW: Row = Row {
-    id: "reply-lost",
+row! {
+    reply_lost: protected, control;
     fault: "acquires, releases and renewals run, and their replies are lost",
     right: "the same command is sent again and gets the same answer; everything counts once",
     control: "a retried HINCRBY",
-};
-
-#[test]
-fn reply_lost() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

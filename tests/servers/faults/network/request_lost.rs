@@ -10,18 +10,13 @@ use super::{
     naive,
     net::{ALONE, Net, millis, strictly_right},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "request-lost",
+row! {
+    request_lost: protected, control;
     fault: "acquires, releases and renewals never arrive",
     right: "they are sent again until their deadline, and count once",
     control: "a release that is sent once and not confirmed",
-};
-
-#[test]
-fn request_lost() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

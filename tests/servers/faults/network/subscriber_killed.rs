@@ -4,18 +4,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "subscriber-killed",
+row! {
+    subscriber_killed: protected, control;
     fault: "subscriptions are killed by the server and reset by the network, again and again",
     right: "they are made anew; heartbeats find grants whose message was lost",
     control: "a waiter that does not subscribe again",
-};
-
-#[test]
-fn subscriber_killed() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -4,18 +4,13 @@ use super::{
     naive,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "subscriber-lagging",
+row! {
+    subscriber_lagging: protected, control;
     fault: "subscribers are stopped until the server disconnects them for full buffers",
     right: "heartbeats go on; late messages are used or ignored",
     control: "a waiter that does not subscribe again",
-};
-
-#[test]
-fn subscriber_lagging() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

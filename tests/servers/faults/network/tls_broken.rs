@@ -6,22 +6,16 @@ use leasehold_testkit::{
     proxy::{Action, Rule, RuleId},
 };
 
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "tls-broken",
+row! {
+    tls_broken: protected;
     fault: "TLS handshakes and sessions are cut and reset",
     right: "an error in bounded time names the server; nothing is sent in plain text; later all works",
-    control: "none: a clear error is the protection",
-};
+}
 
 /// What no client that speaks TLS says.
 const PLAIN: [&str; 4] = ["HELLO", "CLIENT", "EVAL", "PING"];
-
-#[test]
-fn tls_broken() {
-    ROW.run_clear_error(protected);
-}
 
 fn protected() -> String {
     let server = RedisServer::builder().tls().start();

@@ -13,18 +13,13 @@ use super::{
     beside::Beside,
     net::{ALONE, Net, strictly_right},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "torn-frames",
+row! {
+    torn_frames: protected, control;
     fault: "every byte is sent alone; some messages end in the middle",
     right: "an answer is complete, or is no answer",
     control: "a reader that treats the bytes of one read as a reply",
-};
-
-#[test]
-fn torn_frames() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -4,14 +4,14 @@ use leasehold::error::AcquireError;
 use leasehold_testkit::RedisServer;
 
 use super::net::Net;
-use crate::support::{matrix::Row, naive::NaiveLock, patient, raw, wait};
+use crate::support::{matrix::row, naive::NaiveLock, patient, raw, wait};
 
-const ROW: Row = Row {
-    id: "ttl-below-round-trip",
+row! {
+    ttl_below_round_trip: protected, control;
     fault: "a round trip to the server takes longer than the ttl of a lock (200 ms and 100 ms)",
     right: "the error tells both; the server is asked seldom; a ttl that is long enough is served",
     control: "a client that asks again after each answer that came too late",
-};
+}
 
 const TTL: Duration = Duration::from_millis(100);
 /// One way.
@@ -19,11 +19,6 @@ const DELAY: Duration = Duration::from_millis(100);
 /// A sixth of it, which a renewal has, is one and a half round trips.
 const SERVED: Duration = Duration::from_millis(1800);
 const WAIT: Duration = Duration::from_secs(8);
-
-#[test]
-fn ttl_below_round_trip() {
-    ROW.run(protected, control);
-}
 
 /// How many scripts the server has run.
 fn scripts(server: &RedisServer) -> u64 {

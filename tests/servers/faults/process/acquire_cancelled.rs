@@ -4,14 +4,14 @@ use leasehold_testkit::RedisServer;
 
 use super::scene;
 use crate::support::cancel;
-use crate::support::{child, matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{child, matrix::row, naive::NaiveLock, raw, wait};
 
-const ROW: Row = Row {
-    id: "acquire-cancelled",
+row! {
+    acquire_cancelled: protected, control;
     fault: "acquires of a contended lock are cancelled after 0 to 8 ms, in three processes",
     right: "no lease and no place is left: the lock is free long before its ttl",
     control: "a naive acquire that is cancelled before its answer",
-};
+}
 
 pub(super) const ROLE: &str = "cancels";
 /// Far longer than this row takes: what expires by itself does not help it.
@@ -20,11 +20,6 @@ const PROCESSES: usize = 3;
 const ROUNDS: u64 = 160;
 /// Now and then a process waits for as long as it takes.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-#[test]
-fn acquire_cancelled() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -13,25 +13,20 @@ use leasehold_core::{
 use leasehold_testkit::RedisServer;
 
 use super::scene;
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "double-release",
+row! {
+    double_release: protected, control;
     fault: "a lock is released by its last holder after a pause, by strangers, and twice",
     right: "each wrong release returns an error, and changes nothing",
     control: "a release that deletes the key (DEL)",
-};
+}
 
 /// The holder is stopped for as long.
 const TTL: Duration = Duration::from_secs(1);
 /// Far longer than this row takes.
 const LONG: Duration = Duration::from_secs(60);
 const LOCK: &str = "naive";
-
-#[test]
-fn double_release() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     wait::on_one_thread(async {

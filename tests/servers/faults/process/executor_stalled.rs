@@ -4,23 +4,18 @@ use leasehold_testkit::RedisServer;
 
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
     wait,
 };
 
-const ROW: Row = Row {
-    id: "executor-stalled",
+row! {
+    executor_stalled: protected, control;
     fault: "blocking code stalls a holder's only thread, which also renews, for 2 ttl",
     right: "the first check after it shows the loss; the write is refused",
     control: "a storage that does not compare fences",
-};
+}
 
 const PLAN: Plan = Plan { processes: 2, ttl: Duration::from_millis(700), ..Plan::PROTECTED };
-
-#[test]
-fn executor_stalled() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let finished = stall(&PLAN);

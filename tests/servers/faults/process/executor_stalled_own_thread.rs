@@ -3,23 +3,18 @@ use std::{thread, time::Duration};
 use leasehold_testkit::RedisServer;
 
 use super::scene;
-use crate::support::{child, matrix::Row, wait};
+use crate::support::{child, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "executor-stalled-own-thread",
+row! {
+    executor_stalled_own_thread: protected, control;
     fault: "blocking code stalls a holder's only thread past its ttl, while another waits",
     right: "a runtime with own_thread() goes on renewing: the lease survives",
     control: "renewals on the thread that is stalled",
-};
+}
 
 pub(super) const ROLE: &str = "stalls";
 const TTL: Duration = Duration::from_millis(1_500);
 const STALL: Duration = Duration::from_millis(2_200);
-
-#[test]
-fn executor_stalled_own_thread() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let seen = stall_a_holder("own");

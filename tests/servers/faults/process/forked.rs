@@ -14,16 +14,16 @@ use crate::support::{
     child,
     fork::{self, Forking},
     lease,
-    matrix::Row,
+    matrix::row,
     raw, wait,
 };
 
-const ROW: Row = Row {
-    id: "forked",
+row! {
+    forked: protected, control;
     fault: "a process forks with a lock runtime that was never used, or has a thread and a lease",
     right: "each call in a fork fails at once, copied guards are lost, nothing is sent; the lease goes on",
     control: "a runtime that does not compare the process",
-};
+}
 
 pub(super) const LAZY_ROLE: &str = "forks-lazy";
 pub(super) const HOLDING_ROLE: &str = "forks-holding";
@@ -34,11 +34,6 @@ const TTL: Duration = Duration::from_secs(1);
 const CREDULOUS: &str = "credulous";
 /// Much longer than an acquire of a free lock takes, and shorter than the test waits.
 const HANGS: Duration = Duration::from_secs(5);
-
-#[test]
-fn forked() {
-    ROW.run(protected, control);
-}
 
 fn spawn(role: &str, server: &RedisServer, ttl: Duration, mode: &str) -> Forking {
     let (url, ttl) = (server.url(), ttl.as_millis().to_string());

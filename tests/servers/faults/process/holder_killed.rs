@@ -4,14 +4,14 @@ use leasehold_testkit::RedisServer;
 use redis::{Client, PubSub};
 
 use super::scene;
-use crate::support::{child, matrix::Row, raw, wait};
+use crate::support::{child, matrix::row, raw, wait};
 
-const ROW: Row = Row {
-    id: "holder-killed",
+row! {
+    holder_killed: protected, control;
     fault: "a holder is killed (SIGKILL); nothing is published when its lease runs out",
     right: "the waiter asks again when the ttl ends, and gets the lock",
     control: "a waiter that only waits for a message",
-};
+}
 
 pub(super) const ROLE: &str = "naive-holder";
 const TTL: Duration = Duration::from_millis(1_500);
@@ -19,11 +19,6 @@ const TTL: Duration = Duration::from_millis(1_500);
 const IN_VAIN: Duration = Duration::from_millis(700);
 /// The lock, and the channel, of the control.
 const LOCK: &str = "naive";
-
-#[test]
-fn holder_killed() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

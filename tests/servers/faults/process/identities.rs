@@ -5,14 +5,14 @@ use leasehold_testkit::{ChildProcess, RedisServer};
 use redis::Script;
 
 use super::scene;
-use crate::support::{child, matrix::Row, raw, wait};
+use crate::support::{child, matrix::row, raw, wait};
 
-const ROW: Row = Row {
-    id: "identities",
+row! {
+    identities: protected, control;
     fault: "twelve processes with the same host name, service and (in containers) pid",
     right: "each draws its own identities: one of them holds the lock",
     control: "an owner made of host name and pid, which re-enters the lock of another process",
-};
+}
 
 pub(super) const ROLE: &str = "like-others";
 pub(super) const NAIVE_ROLE: &str = "naive-like-others";
@@ -27,11 +27,6 @@ local owner = redis.call('HGET', KEYS[1], 'owner')
 if owner and owner ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1])
 return redis.call('HINCRBY', KEYS[1], 'holds', 1)";
-
-#[test]
-fn identities() {
-    ROW.run(protected, control);
-}
 
 fn start(server: &RedisServer, role: &str, processes: usize) -> Vec<ChildProcess> {
     let mut children: Vec<_> =

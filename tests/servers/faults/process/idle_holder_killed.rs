@@ -3,21 +3,16 @@ use std::time::Duration;
 use leasehold_testkit::{LockText, RedisServer};
 
 use super::{process_aborts, scene};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "idle-holder-killed",
+row! {
+    idle_holder_killed: protected, control;
     fault: "a process is killed (SIGKILL) while it keeps the lock idle",
     right: "others wait for the rest of its ttl; fences grow",
     control: "a lock without a ttl that its process keeps",
-};
+}
 
 const TTL: Duration = Duration::from_secs(4);
-
-#[test]
-fn idle_holder_killed() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -10,25 +10,20 @@ use leasehold_testkit::{ChildProcess, Event, History, RedisServer, Violation};
 use redis::Client;
 
 use super::scene;
-use crate::support::{child, events, idle, matrix::Row, storage, wait};
+use crate::support::{child, events, idle, matrix::row, storage, wait};
 
-const ROW: Row = Row {
-    id: "idle-holder-stopped",
+row! {
+    idle_holder_stopped: protected, control;
     fault: "a process is stopped (SIGSTOP) past its ttl while it keeps the lock idle",
     right: "awake, it waits for its turn and gets a newer fence; its stale write is refused",
     control: "an idle lock that is taken without a look at the clock, and no gate",
-};
+}
 
 pub(super) const ROLE: &str = "keeps-idle";
 const TTL: Duration = Duration::from_secs(3);
 const VALUE: &str = "{v}";
 /// What the child does without a look at the clock and without a gate.
 const CREDULOUS: &str = "credulous";
-
-#[test]
-fn idle_holder_stopped() {
-    ROW.run(protected, control);
-}
 
 /// A process that has stood still, and another one that has the lock.
 struct Scene {

@@ -3,24 +3,19 @@ use std::{mem, panic, time::Duration};
 use leasehold_testkit::RedisServer;
 
 use super::scene;
-use crate::support::{child, lease, matrix::Row, wait};
+use crate::support::{child, lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "panic-in-section",
+row! {
+    panic_in_section: protected, control;
     fault: "a task panics while it holds the lock; its process lives on",
     right: "unwinding drops the guard, which releases at once, long before the ttl",
     control: "a guard that unwinding does not drop (mem::forget)",
-};
+}
 
 pub(super) const ROLE: &str = "panics";
 /// Far longer than this row takes.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(1);
-
-#[test]
-fn panic_in_section() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -3,24 +3,19 @@ use std::{os::unix::process::ExitStatusExt, process, time::Duration};
 use leasehold_testkit::{ChildProcess, RedisServer};
 
 use super::scene;
-use crate::support::{child, matrix::Row, raw, wait};
+use crate::support::{child, matrix::row, raw, wait};
 
-const ROW: Row = Row {
-    id: "process-aborts",
+row! {
+    process_aborts: protected, control;
     fault: "a holder's process aborts in its section, as a panic does with panic = abort",
     right: "its ttl frees the lock",
     control: "a lock without a ttl",
-};
+}
 
 pub(super) const ROLE: &str = "aborts";
 pub(super) const NAIVE_ROLE: &str = "naive-aborts";
 const TTL: Duration = Duration::from_millis(1_500);
 pub(super) const LOCK: &str = "naive";
-
-#[test]
-fn process_aborts() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -11,22 +11,17 @@ use leasehold_testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 
 use super::scene;
-use crate::support::{matrix::Row, naive::NaiveLock, raw, storage, wait};
+use crate::support::{matrix::row, naive::NaiveLock, raw, storage, wait};
 
-const ROW: Row = Row {
-    id: "renewal-task-dies",
+row! {
+    renewal_task_dies: protected, control;
     fault: "the tokio runtime that renews is dropped while another thread uses the guard",
     right: "the holder learns of the loss at once; the late write is refused",
     control: "a task that renews a naive lock, and is not watched",
-};
+}
 
 const TTL: Duration = Duration::from_millis(1_200);
 const VALUE: &str = "{v}";
-
-#[test]
-fn renewal_task_dies() {
-    ROW.run(protected, control);
-}
 
 /// A tokio runtime with a thread of its own, which dies when it is dropped.
 fn runtime() -> Runtime {

@@ -8,24 +8,19 @@ use leasehold_testkit::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 
 use super::scene;
-use crate::support::{child, matrix::Row, naive::NaiveLock, raw, wait};
+use crate::support::{child, matrix::row, naive::NaiveLock, raw, wait};
 
-const ROW: Row = Row {
-    id: "runtime-dropped",
+row! {
+    runtime_dropped: protected, control;
     fault: "a tokio runtime is dropped with live guards inside and outside of its tasks",
     right: "nothing panics or blocks; the guards are lost; the ttl frees the locks",
     control: "a guard whose drop spawns its release",
-};
+}
 
 pub(super) const ROLE: &str = "drops";
 pub(super) const NAIVE_ROLE: &str = "naive-drops";
 const TTL: Duration = Duration::from_secs(1);
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-
-#[test]
-fn runtime_dropped() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -3,24 +3,19 @@ use std::{process, time::Duration};
 use leasehold_testkit::{ChildProcess, RedisServer};
 
 use super::scene;
-use crate::support::{child, lease, matrix::Row, wait};
+use crate::support::{child, lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "shutdown-while-holding",
+row! {
+    shutdown_while_holding: protected, control;
     fault: "a process shuts its runtime down and exits with live guards of four locks",
     right: "the locks are released before the process ends, and the report says so",
     control: "an exit without shutdown",
-};
+}
 
 pub(super) const ROLE: &str = "leaves";
 /// Far longer than this row takes.
 const TTL: Duration = Duration::from_secs(600);
 const OTHERS: [&str; 3] = ["b", "c", "d"];
-
-#[test]
-fn shutdown_while_holding() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -6,22 +6,17 @@ use leasehold_testkit::{Event, RedisServer};
 
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "turn-paused",
+row! {
+    turn_paused: protected, control;
     fault: "a process is stopped (SIGSTOP) during a turn of four tasks, past its ttl",
     right: "its next tasks do not use the old turn: they get newer fences, in order",
     control: "a storage that does not compare fences",
-};
+}
 
 const PLAN: Plan = Plan { tasks: 4, ..Plan::PROTECTED };
-
-#[test]
-fn turn_paused() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let paused = pause(&PLAN);

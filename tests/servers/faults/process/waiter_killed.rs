@@ -3,14 +3,14 @@ use std::time::Duration;
 use leasehold_testkit::RedisServer;
 
 use super::scene;
-use crate::support::{child, matrix::Row, raw, wait};
+use crate::support::{child, matrix::row, raw, wait};
 
-const ROW: Row = Row {
-    id: "waiter-killed",
+row! {
+    waiter_killed: protected, control;
     fault: "the waiter at the head of the queue is killed (SIGKILL)",
     right: "it delays the others by at most its claim window",
     control: "a list as the queue, which does not know who is alive",
-};
+}
 
 pub(super) const ROLE: &str = "naive-waiter";
 /// Far longer than this row takes: one that waited for a ttl would not be served.
@@ -23,11 +23,6 @@ const PASS_ON: &str = "\
 local next = redis.call('LPOP', KEYS[1])
 if next then redis.call('SET', KEYS[2], next) else redis.call('DEL', KEYS[2]) end
 return next";
-
-#[test]
-fn waiter_killed() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

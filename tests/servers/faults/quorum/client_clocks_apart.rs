@@ -10,15 +10,15 @@ use super::{
 };
 use crate::{
     faults::server::scene::connect,
-    support::{child, matrix::Row, raw, wait},
+    support::{child, matrix::row, raw, wait},
 };
 
-const ROW: Row = Row {
-    id: "client-clocks-apart",
+row! {
+    client_clocks_apart: protected, control;
     fault: "of three processes one's time of day is a minute ahead, and one's a minute behind; then two are a second off",
     right: "all share the lock alike: since when a process waits is what the servers have seen",
     control: "a queue in the order of the times that the askers tell",
-};
+}
 
 pub(super) const ROLE: &str = "shares";
 pub(super) const NAIVE_ROLE: &str = "naive-shares";
@@ -34,11 +34,6 @@ const SECTIONS: u64 = 1_200;
 const TURNS: &str = "turns";
 const BEGINS: &str = "begins";
 const ENDS: &str = "ends";
-
-#[test]
-fn client_clocks_apart() {
-    ROW.run(protected, control);
-}
 
 /// How often each of the processes had the lock, whose times of day are wrong by so many milliseconds.
 fn shares(role: &str, url: &str, shifts: [i64; 3]) -> Vec<u64> {

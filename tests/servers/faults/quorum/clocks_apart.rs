@@ -9,24 +9,19 @@ use crate::{
     faults::server::scene::run,
     support::{
         crew::{Crew, Plan},
-        matrix::Row,
+        matrix::row,
         storage,
     },
 };
 
-const ROW: Row = Row {
-    id: "clocks-apart",
+row! {
+    clocks_apart: protected, control;
     fault: "one server's clock is a minute ahead, another one's a minute behind; then they change places",
     right: "processes at work go on under growing fences, which cost a second round trip",
     control: "fences that are the time of the first server that answers",
-};
+}
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-#[test]
-fn clocks_apart() {
-    ROW.run(protected, control);
-}
 
 fn apart() -> QuorumGroup {
     let group = QuorumGroup::builder(3).clocks().start();

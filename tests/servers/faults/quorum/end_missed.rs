@@ -9,19 +9,14 @@ use super::{
 };
 use crate::{
     faults::server::scene::{connect, naive, run, take},
-    support::{matrix::Row, wait},
+    support::{matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "end-missed",
+row! {
+    end_missed: protected, control;
     fault: "one of the two servers of a lease does not hear of its end; when it is back, another one fails",
     right: "it is told until it has heard, and the lock can be had long before the ttl is over",
     control: "a client that tells each server once",
-};
-
-#[test]
-fn end_missed() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

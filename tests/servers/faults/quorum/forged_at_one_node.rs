@@ -5,21 +5,16 @@ use crate::{
     faults::server::scene::{connect, take},
     support::{
         forger::{self, Dropped, Forger, GREATEST, counting},
-        matrix::Row,
+        matrix::row,
         wait,
     },
 };
 
-const ROW: Row = Row {
-    id: "forged-at-one-node",
+row! {
+    forged_at_one_node: protected, control;
     fault: "somebody who may publish at one of three servers, and has no keys, sends messages of every kind",
     right: "every message is dropped and counted: no second believer, and no lease ends",
     control: "a waiter that believes one server",
-};
-
-#[test]
-fn forged_at_one_node() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -19,15 +19,15 @@ use tokio::{
 use super::{naive_quorum::NaiveQuorum, scene::LONG};
 use crate::{
     faults::server::scene::{connect, run},
-    support::{matrix::Row, wait},
+    support::{matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "hanging-server",
+row! {
+    hanging_server: protected, control;
     fault: "each of three servers hangs in its turn, then each is killed and comes back, under many acquires",
     right: "acquires go on at the other two; at worst, one waits until a lease that was left behind has ended",
     control: "a client that waits for the answers of all servers",
-};
+}
 
 /// A server that was killed comes back with leases that were released meanwhile, for as long.
 const TTL: Duration = Duration::from_secs(2);
@@ -38,11 +38,6 @@ const TASKS: usize = 4;
 const GOES_ON: u64 = 50;
 /// How long the control waits.
 const WAITED: Duration = Duration::from_secs(2);
-
-#[test]
-fn hanging_server() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     run(async {

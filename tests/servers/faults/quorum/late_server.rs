@@ -13,26 +13,21 @@ use super::{
 };
 use crate::{
     faults::server::scene::run,
-    support::{matrix::Row, patient, wait},
+    support::{matrix::row, patient, wait},
 };
 
-const ROW: Row = Row {
-    id: "late-server",
+row! {
+    late_server: protected, control;
     fault: "one of three servers answers ten seconds late, from before a process connects on",
     right: "the process connects, and its acquires do not wait for that server",
     control: "a client that waits for the answers of all servers",
-};
+}
 
 const LATE: Duration = Duration::from_secs(10);
 /// How long the control waits: the other two answer within milliseconds.
 const WAITED: Duration = Duration::from_secs(2);
 /// Names begin at different servers.
 const NAMES: usize = 40;
-
-#[test]
-fn late_server() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     run(async {

@@ -14,22 +14,17 @@ use crate::{
         scene::{connect, renewed, run, take},
         two_believers,
     },
-    support::{matrix::Row, wait},
+    support::{matrix::row, wait},
 };
 
-const ROW: Row = Row {
-    id: "majority-down",
+row! {
+    majority_down: protected, control;
     fault: "two of three servers hang under a holder",
     right: "nothing is granted, as an outage; the holder is told before anybody else has the lock",
     control: "a client that takes the grant of the one server that answers",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
-
-#[test]
-fn majority_down() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     run(async {

@@ -1,14 +1,9 @@
 use super::down;
-use crate::support::matrix::Row;
+use crate::support::matrix::row;
 
-const ROW: Row = Row {
-    id: "one-of-three-down",
+row! {
+    one_of_three_down: || down::goes_on(3, 1), || down::stops(3, 1);
     fault: "one of three servers hangs; when all are well again, another one is killed",
     right: "processes at work go on; no increment is lost",
     control: "a client of one of the servers",
-};
-
-#[test]
-fn one_of_three_down() {
-    ROW.run(|| down::goes_on(3, 1), || down::stops(3, 1));
 }

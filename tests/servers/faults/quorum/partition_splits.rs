@@ -1,19 +1,14 @@
 use super::scene;
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "partition-splits",
+row! {
+    partition_splits: protected, control;
     fault: "a partition: the holder reaches one of three servers, two other processes the other two",
     right: "the holder loses its lease, and the larger side goes on; its late write is refused",
     control: "a storage that does not compare fences",
-};
-
-#[test]
-fn partition_splits() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -6,19 +6,14 @@ use leasehold_testkit::{
 use super::scene::{self, LONG, NAME, TRIES};
 use crate::{
     faults::server::scene::{connect, run, take},
-    support::{matrix::Row, raw, wait},
+    support::{matrix::row, raw, wait},
 };
 
-const ROW: Row = Row {
-    id: "replies-lost",
+row! {
+    replies_lost: protected, control;
     fault: "every server runs a command for a lock, and its reply is lost, again and again",
     right: "what nobody believes in is taken back; the lock is had in the end, and free after its release",
     control: "a client that asks all servers with SET NX, and gives up",
-};
-
-#[test]
-fn replies_lost() {
-    ROW.run(protected, control);
 }
 
 /// The next reply of each server to a command about the lock is lost, and its connection with it.

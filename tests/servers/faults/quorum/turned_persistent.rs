@@ -6,14 +6,14 @@ use std::{
 use leasehold_testkit::{Patience, QuorumGroup, RedisServer};
 
 use super::forgetful::{Loss, stays_out, votes_at_once};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "turned-persistent",
+row! {
+    turned_persistent: || stays_out(&LOSS), || votes_at_once(&LOSS);
     fault: "a server that granted a lease fails, loses its last writes, and starts with `appendfsync always`",
     right: "it grants nothing: the run before did not persist every write",
     control: "a server that votes as soon as it is back",
-};
+}
 
 const LOSS: Loss = Loss { prepare: spare, lose: fail };
 
@@ -69,9 +69,4 @@ fn fail(group: &QuorumGroup, number: usize) {
     server.set_for_restart("appendonly", "yes");
     server.set_for_restart("appendfsync", "always");
     server.restart();
-}
-
-#[test]
-fn turned_persistent() {
-    ROW.run(|| stays_out(&LOSS), || votes_at_once(&LOSS));
 }

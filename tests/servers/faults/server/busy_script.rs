@@ -4,22 +4,17 @@ use leasehold::Released;
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{refusal, scene};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "busy-script",
+row! {
+    busy_script: protected, control;
     fault: "an endless script keeps the server busy, until SCRIPT KILL",
     right: "a clear error for tries; waiters are served afterwards; a held lease survives",
     control: "a lock that fails at the first error",
-};
+}
 
 const TTL: Duration = Duration::from_secs(8);
 const ENDLESS: &[&str] = &["EVAL", "while true do end", "0"];
-
-#[test]
-fn busy_script() {
-    ROW.run(protected, control);
-}
 
 fn start() -> RedisServer {
     RedisServer::builder().arg("lua-time-limit", "100").start()

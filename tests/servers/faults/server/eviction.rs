@@ -3,16 +3,16 @@ use leasehold_testkit::{Patience, RedisServer};
 use super::scene::{self, set};
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
     wait,
 };
 
-const ROW: Row = Row {
-    id: "eviction",
+row! {
+    eviction: protected, control;
     fault: "a full server evicts the lease of a holder with its counter, twice (allkeys-random)",
     right: "the holder learns of the loss; the late write is refused; fences grow",
     control: "a plain counter",
-};
+}
 
 /// Fills the server, and tells whether a key is there; it is asked before anything is written.
 const FILL: &str = "\
@@ -21,11 +21,6 @@ for i = 1, 300 do
   redis.call('SET', 'filler:' .. redis.call('INCR', 'fillers') .. ':' .. ARGV[2], ARGV[1])
 end
 return exists";
-
-#[test]
-fn eviction() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -3,19 +3,14 @@ use leasehold_testkit::RedisServer;
 use super::scene;
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "flushall",
+row! {
+    flushall: protected, control;
     fault: "FLUSHALL while a holder is between its read and its write",
     right: "the holder learns of the loss; the late write is refused; fences grow",
     control: "a plain counter",
-};
-
-#[test]
-fn flushall() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

@@ -3,22 +3,17 @@ use std::{thread, time::Duration};
 use leasehold_testkit::RedisServer;
 
 use super::{mid_turn, scene};
-use crate::support::{crew::Crew, matrix::Row};
+use crate::support::{crew::Crew, matrix::row};
 
-const ROW: Row = Row {
-    id: "flushall-in-a-turn",
+row! {
+    flushall_in_a_turn: protected, control;
     fault: "FLUSHALL in the middle of turns of several tasks",
     right: "leases of such a turn are refused after newer tokens; their tasks learn of the loss",
     control: "a storage that does not compare fences",
-};
+}
 
 /// How often the data goes while everybody works.
 const FLUSHES: usize = 30;
-
-#[test]
-fn flushall_in_a_turn() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -6,24 +6,19 @@ use leasehold_testkit::RedisServer;
 use super::{mid_turn, scene};
 use crate::support::{
     crew::{Crew, Finished, Plan},
-    matrix::Row,
+    matrix::row,
     wait,
 };
 
-const ROW: Row = Row {
-    id: "force-release-in-a-turn",
+row! {
+    force_release_in_a_turn: protected, control;
     fault: "an operator ends turns of several tasks by force",
     right: "the holder learns of it; its late write is refused; waiting tasks are served later",
     control: "a storage that does not compare fences",
-};
+}
 
 /// How often turns are ended while everybody works.
 const ENDED: usize = 30;
-
-#[test]
-fn force_release_in_a_turn() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -4,24 +4,19 @@ use leasehold::Released;
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{refusal, scene};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "loading",
+row! {
+    loading: protected, control;
     fault: "the server starts again and loads 5,000 keys slowly",
     right: "a clear error for tries; waiters get the lock when the data is loaded",
     control: "a lock that fails at the first error",
-};
+}
 
 const TTL: Duration = Duration::from_secs(5);
 const KEYS: &str = "5000";
 /// The size of a value: while it loads, a server hears clients after every 2 MiB of its file.
 const SIZE: &str = "4096";
-
-#[test]
-fn loading() {
-    ROW.run(protected, control);
-}
 
 /// A server whose data takes more than a second to load, during which it hears clients.
 fn start() -> RedisServer {

@@ -7,24 +7,18 @@ use leasehold::{
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{refusal, scene};
-use crate::support::{matrix::Row, patient, wait};
+use crate::support::{matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "max-clients",
+row! {
+    max_clients: protected;
     fault: "other clients use all connections that the server allows (maxclients)",
     right: "a clear error for new connections; held leases go on; works when the others are gone",
-    control: "none: a clear error is the protection",
-};
+}
 
 const TTL: Duration = Duration::from_secs(4);
 const CLIENTS: usize = 12;
 /// How often somebody connects in vain.
 const TRIES: usize = 20;
-
-#[test]
-fn max_clients() {
-    ROW.run_clear_error(protected);
-}
 
 fn protected() -> String {
     scene::run(async {

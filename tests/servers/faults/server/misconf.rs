@@ -4,23 +4,17 @@ use leasehold::Released;
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "misconf",
+row! {
+    misconf: protected;
     fault: "the server cannot save its snapshot, and accepts no writes",
     right: "a clear error; nothing is written; free afterwards",
-    control: "none: a clear error is the protection",
-};
+}
 
 const TTL: Duration = Duration::from_secs(20);
 /// The name of the snapshot, which a folder has.
 const SNAPSHOT: &str = "snapshot";
-
-#[test]
-fn misconf() {
-    ROW.run_clear_error(protected);
-}
 
 fn protected() -> String {
     let server = RedisServer::builder().arg("dbfilename", SNAPSHOT).start();

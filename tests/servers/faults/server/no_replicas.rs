@@ -7,21 +7,15 @@ use super::{
     refusal,
     scene::{self, set},
 };
-use crate::support::{matrix::Row, wait};
+use crate::support::{matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "no-replicas",
+row! {
+    no_replicas: protected;
     fault: "the master has lost its replicas, and accepts no writes (min-replicas-to-write)",
     right: "a clear error; nothing is written; held leases are lost; free afterwards",
-    control: "none: a clear error is the protection",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
-
-#[test]
-fn no_replicas() {
-    ROW.run_clear_error(protected);
-}
 
 fn protected() -> String {
     scene::run(async {

@@ -5,26 +5,21 @@ use leasehold_testkit::RedisServer;
 use super::scene;
 use crate::support::{
     crew::{Crew, Plan},
-    matrix::Row,
+    matrix::row,
     wait,
 };
 
-const ROW: Row = Row {
-    id: "noscript",
+row! {
+    noscript: protected, control;
     fault: "SCRIPT FLUSH between calls and during them",
     right: "there is no error; scripts are sent again",
     control: "a client that sends only the digest of a script",
-};
+}
 
 /// Renewals have time on a busy machine.
 const TTL: Duration = Duration::from_secs(3);
 /// How often the server forgets its scripts.
 const FLUSHES: usize = 200;
-
-#[test]
-fn noscript() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

@@ -7,22 +7,17 @@ use super::{
     refusal,
     scene::{self, set},
 };
-use crate::support::{lease, matrix::Row, wait};
+use crate::support::{lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "out-of-memory",
+row! {
+    out_of_memory: protected, control;
     fault: "the server is out of memory (noeviction) while a lease is held",
     right: "a clear error for acquires; renewal, re-entry and release work",
     control: "a release script that writes the releaser's name before it deletes",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
 const LEASE: &str = "leasehold:{held}:lease";
-
-#[test]
-fn out_of_memory() {
-    ROW.run(protected, control);
-}
 
 fn fill(server: &RedisServer) {
     server.command(&["DEBUG", "POPULATE", "2000", "filler", "64"]);

@@ -4,24 +4,19 @@ use leasehold::{Guard, LeaseEnd, LossReason, Released};
 use leasehold_testkit::RedisServer;
 
 use super::scene;
-use crate::support::{line, matrix::Row, patient, wait};
+use crate::support::{line, matrix::row, patient, wait};
 
-const ROW: Row = Row {
-    id: "paused-after-a-grant",
+row! {
+    paused_after_a_grant: protected, control;
     fault: "the server is stopped (SIGSTOP) 200 ms after a lease came by a message, for a claim window",
     right: "the lease is held on: its first renewal, within 100 ms, gave it the whole ttl",
     control: "a lease that has no more than its claim window",
-};
+}
 
 const TTL: Duration = Duration::from_secs(60);
 const CLAIM_WINDOW: Duration = Duration::from_secs(3);
 /// How long the server answers after the grant.
 const ANSWERS: Duration = Duration::from_millis(200);
-
-#[test]
-fn paused_after_a_grant() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

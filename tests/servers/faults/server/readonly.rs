@@ -4,24 +4,19 @@ use leasehold::Released;
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{lease, matrix::Row, naive::NaiveLock, pair::Pair, raw, wait};
+use crate::support::{lease, matrix::row, naive::NaiveLock, pair::Pair, raw, wait};
 
-const ROW: Row = Row {
-    id: "readonly",
+row! {
+    readonly: protected, control;
     fault: "the master becomes a replica, and later the address leads to the new master",
     right: "a clear error until then; connections are made anew; lease and fences go on",
     control: "a connection that is kept as long as it answers",
-};
+}
 
 const TTL: Duration = Duration::from_secs(20);
 const LEASE: &str = "leasehold:{held}:lease";
 /// How often the control tries.
 const TRIES: usize = 20;
-
-#[test]
-fn readonly() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     scene::run(async {

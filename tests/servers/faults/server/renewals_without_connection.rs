@@ -5,24 +5,19 @@ use leasehold_testkit::RedisServer;
 
 use super::scene;
 use crate::support::{
-    matrix::Row,
+    matrix::row,
     naive::{NaiveHeld, NaiveLock},
     raw, wait,
 };
 
-const ROW: Row = Row {
-    id: "renewals-without-connection",
+row! {
+    renewals_without_connection: protected, control;
     fault: "the server takes no more clients (maxclients) when a process takes its first lock",
     right: "the lease is renewed on the connection of its acquire, and held on",
     control: "renewals that have only a connection of their own",
-};
+}
 
 const TTL: Duration = Duration::from_secs(2);
-
-#[test]
-fn renewals_without_connection() {
-    ROW.run(protected, control);
-}
 
 /// Lets nobody else connect.
 async fn close(connection: &mut redis::aio::MultiplexedConnection) {

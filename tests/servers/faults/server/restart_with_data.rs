@@ -5,23 +5,18 @@ use leasehold_testkit::{LockText, RedisServer};
 use super::{scene, two_believers};
 use crate::support::{
     crew::{Crew, Plan},
-    matrix::Row,
+    matrix::row,
 };
 
-const ROW: Row = Row {
-    id: "restart-with-data",
+row! {
+    restart_with_data: protected, control;
     fault: "the server is killed and starts with its append-only file, while a lease is held",
     right: "the held lease survives, fences go on, no lease is lost",
     control: "a server without persistence, and a storage that does not compare fences",
-};
+}
 
 /// Much longer than a restart takes.
 const TTL: Duration = Duration::from_secs(10);
-
-#[test]
-fn restart_with_data() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let builder = RedisServer::builder().arg("appendonly", "yes");

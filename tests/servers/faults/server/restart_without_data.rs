@@ -3,18 +3,13 @@ use std::thread;
 use leasehold_testkit::RedisServer;
 
 use super::{plain_counter, scene};
-use crate::support::{crew::Crew, matrix::Row};
+use crate::support::{crew::Crew, matrix::row};
 
-const ROW: Row = Row {
-    id: "restart-without-data",
+row! {
+    restart_without_data: protected, control;
     fault: "the server is killed and starts without its data, while a lease is held",
     right: "the holder learns of the loss; waiters are served; fences grow; scripts are sent again",
     control: "a plain counter",
-};
-
-#[test]
-fn restart_without_data() {
-    ROW.run(protected, control);
 }
 
 fn protected() -> String {

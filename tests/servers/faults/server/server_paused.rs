@@ -9,25 +9,20 @@ use leasehold_testkit::RedisServer;
 use super::scene;
 use crate::support::{
     crew::{Crew, Plan},
-    matrix::Row,
+    matrix::row,
     patient, wait,
 };
 
-const ROW: Row = Row {
-    id: "server-paused",
+row! {
+    server_paused: protected, control;
     fault: "the server is stopped (SIGSTOP) past the ttl while a lease is held",
     right: "every call ends during the stop; never two believers; work goes on afterwards",
     control: "a client without deadlines",
-};
+}
 
 const TTL: Duration = Duration::from_secs(1);
 /// How long the server stands still.
 const STOPPED: Duration = Duration::from_millis(1500);
-
-#[test]
-fn server_paused() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

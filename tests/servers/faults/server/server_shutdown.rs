@@ -4,14 +4,14 @@ use leasehold::{LeaseEnd, Released, error::AcquireError};
 use leasehold_testkit::RedisServer;
 
 use super::{refusal, scene};
-use crate::support::{lease, matrix::Row, wait};
+use crate::support::{lease, matrix::row, wait};
 
-const ROW: Row = Row {
-    id: "server-shutdown",
+row! {
+    server_shutdown: protected, control;
     fault: "SHUTDOWN NOSAVE while processes wait, and a start without data",
     right: "tries get a clear error; waiters are served afterwards; the holder learns of the loss",
     control: "a connection that is never made anew",
-};
+}
 
 const TTL: Duration = Duration::from_secs(4);
 /// Runtimes, and the tasks of each that wait.
@@ -19,11 +19,6 @@ const RUNTIMES: usize = 3;
 const TASKS: usize = 10;
 /// How often the control tries.
 const TRIES: usize = 20;
-
-#[test]
-fn server_shutdown() {
-    ROW.run(protected, control);
-}
 
 /// The server says good-bye to nobody, and ends.
 fn shut_down(server: &RedisServer) {

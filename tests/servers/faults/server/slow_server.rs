@@ -7,17 +7,17 @@ use super::{scene, two_believers};
 use crate::support::{
     crew::{Crew, Plan},
     lease,
-    matrix::Row,
+    matrix::row,
     naive::{NaiveHeld, NaiveLock},
     wait,
 };
 
-const ROW: Row = Row {
-    id: "slow-server",
+row! {
+    slow_server: protected, control;
     fault: "the server sleeps again and again, each time shorter than the ttl",
     right: "leases survive; renewals do not wait behind other calls",
     control: "a validity that begins with the reply",
-};
+}
 
 const TTL: Duration = Duration::from_secs(4);
 /// Longer than it takes until a renewal is due.
@@ -25,11 +25,6 @@ const NAP: Duration = Duration::from_millis(1400);
 /// Leases that are held meanwhile, and calls that pile up.
 const LEASES: usize = 20;
 const CALLS: usize = 500;
-
-#[test]
-fn slow_server() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let plan = Plan { ttl: TTL, ..Plan::PROTECTED };

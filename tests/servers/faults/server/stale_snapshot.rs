@@ -4,22 +4,17 @@ use leasehold::ForceReleased;
 use leasehold_testkit::{LockText, RedisServer};
 
 use super::{plain_counter, scene};
-use crate::support::{crew::Crew, matrix::Row};
+use crate::support::{crew::Crew, matrix::row};
 
-const ROW: Row = Row {
-    id: "stale-snapshot",
+row! {
+    stale_snapshot: protected, control;
     fault: "the server is killed and starts with an old snapshot, long after it was saved",
     right: "the old lease and the old counter are back; fences grow above all that were seen",
     control: "a plain counter",
-};
+}
 
 /// The lease in the snapshot is not over when it is back.
 const LONG: Duration = Duration::from_secs(600);
-
-#[test]
-fn stale_snapshot() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();

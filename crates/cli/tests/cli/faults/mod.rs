@@ -2,5 +2,5 @@
 
 #[expect(dead_code, reason = "the rows here all have a control")]
 #[path = "../../../../../tests/servers/support/matrix.rs"]
-mod matrix;
+pub(crate) mod matrix;
 mod run;

@@ -3,29 +3,25 @@ use std::path::Path;
 use leasehold_testkit::{FaultProxy, RedisServer, proxy::Direction};
 
 use crate::{
-    faults::matrix::Row,
+    faults::matrix::row,
     support::{Finished, LOCK, Running, finished, leasehold},
 };
 
-const ROW: Row = Row {
-    id: "grace-spent-late",
+row! {
+    grace_spent_late: protected, control;
     fault: "a run is cut off from its server, and its command needs a while to end; another run waits",
     right: "SIGTERM comes so early that the command has ended when its lease does: never two commands",
     control: "a grace that begins when the lease has ended (--grace-after)",
-};
+}
 
-#[test]
-fn grace_spent_late() {
-    ROW.run(
-        || {
-            assert!(!are_two(&[]), "two commands at once");
-            "the first command had ended before the second one began".into()
-        },
-        || {
-            assert!(are_two(&["--grace-after"]), "the control shows no damage");
-            "the second command began while the first one ran".into()
-        },
-    );
+fn protected() -> String {
+    assert!(!are_two(&[]), "two commands at once");
+    "the first command had ended before the second one began".into()
+}
+
+fn control() -> String {
+    assert!(are_two(&["--grace-after"]), "the control shows no damage");
+    "the second command began while the first one ran".into()
 }
 
 /// Whether a command that takes its time to end sees another one begin.

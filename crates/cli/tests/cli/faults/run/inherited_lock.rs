@@ -7,24 +7,19 @@ use nix::{
 };
 
 use crate::{
-    faults::matrix::Row,
+    faults::matrix::row,
     run::{children, is_gone},
     support::{LOCK, Running, finished, leasehold, settled},
 };
 
-const ROW: Row = Row {
-    id: "inherited-lock",
+row! {
+    inherited_lock: protected, control;
     fault: "the caller of a run holds an flock, by a file descriptor that the run inherits; the run is killed, or ends",
     right: "the command keeps the descriptor, the guard does not: the flock is free when command and run have ended",
     control: "a helper that keeps what it inherits",
-};
+}
 
 const RUNS: usize = 20;
-
-#[test]
-fn inherited_lock() {
-    ROW.run(protected, control);
-}
 
 fn protected() -> String {
     let server = RedisServer::start();
