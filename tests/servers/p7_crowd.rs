@@ -18,7 +18,7 @@ const TASKS: usize = 10_000;
 const NAMES: usize = 5_000;
 /// A timer among them: each call that waits reports itself when that takes long, and looks from
 /// time to time whether the server still answers.
-const BYTES_PER_TASK: usize = 2048;
+const BYTES_PER_TASK: usize = 4096;
 /// Far below the 7,500 commands per second that the names would need one by one, and far above the
 /// 200 that are the aim: how many share a command depends on how busy the machine is. The bound
 /// itself is asserted in virtual time.

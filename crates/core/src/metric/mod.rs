@@ -3,13 +3,15 @@
 //! Nothing is allocated while no recorder is installed, and a recorder that is installed late
 //! sees everything from then on: keys are built once, handles are not kept.
 
+mod labels;
 pub mod names;
+mod record;
 mod series;
 mod since;
 
-pub use series::{
-    AcquireOutcome, ClassMetrics, GateMetrics, HoldEnd, KeptOutcome, MessageOutcome, Metrics,
-    ReleaseOutcome, ReleaseVia, RenewalOutcome, StoreMetrics, WakeSource, buckets,
-    describe_metrics,
+pub use labels::{
+    AcquireOutcome, HoldEnd, KeptOutcome, MessageOutcome, ReleaseOutcome, ReleaseVia,
+    RenewalOutcome, WakeSource,
 };
+pub use series::{ClassMetrics, GateMetrics, Metrics, StoreMetrics, buckets, describe_metrics};
 pub use since::Lasting;

@@ -2,7 +2,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use metrics::Key;
 
-use super::series::set;
+use super::record::set;
 use crate::{clock::Instant, mutex::Mutex};
 
 /// The two gauges of things that last: how many there are, and the age of the oldest.

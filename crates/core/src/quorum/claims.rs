@@ -88,11 +88,14 @@ impl Claim {
         };
         *known_until = until;
         let waited = known.waited.max(candidate.waited);
+        // A later sign of life that has seen less takes nothing back.
+        let watermark = known.command.watermark.max(candidate.command.watermark);
         // The answer to an earlier heartbeat may come late.
         if known.heartbeat() <= candidate.heartbeat() {
             *known = candidate;
         }
         known.waited = waited;
+        known.command.watermark = watermark;
         false
     }
 
