@@ -5,7 +5,7 @@
 //! answer ([`Unavailable`]), the lease is lost ([`LeaseLost`]), and the outcome is not known.
 
 pub use leasehold_core::{
-    AddressError, AddressPart, FenceTokenError, NameError, SettingError, StampError, StoreError,
+    AddressError, AddressPart, FenceError, NameError, SettingError, StampError, StoreError,
     StoreErrorKind,
 };
 pub use leasehold_reentrant_lock::{

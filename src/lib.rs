@@ -22,7 +22,7 @@ pub mod time;
 #[doc(no_inline)]
 pub use diagnosis::{Diagnosis, Strictness};
 pub use leasehold_core::{
-    AcquisitionId, FenceToken, LockName, NamePattern, RuntimeId, Stamp,
+    AcquisitionId, Fence, LockName, NamePattern, RuntimeId, Stamp,
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 #[doc(hidden)]

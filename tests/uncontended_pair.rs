@@ -14,7 +14,7 @@ use std::{
 
 use allocation_counter::measure;
 use leasehold::{
-    FenceToken, LockRuntime, ReentrantLock, RuntimeId,
+    Fence, LockRuntime, ReentrantLock, RuntimeId,
     time::{Clock, Instant},
 };
 use leasehold_core::{
@@ -53,7 +53,7 @@ impl Free {
 
     fn granted(&self, ttl: Ttl) -> AcquireAnswer {
         let first = self.last.fetch_add(1024, Ordering::Relaxed) + 1;
-        let token = |token: u64| FenceToken::try_from(token).expect("a token");
+        let token = |token: u64| Fence::try_from(token).expect("a token");
         let (first, last, remaining) = (token(first), token(first + 1023), ttl.get());
         AcquireAnswer::Granted(Granted {
             first,

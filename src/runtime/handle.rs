@@ -1,8 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, FenceToken, LockName, NameError, NamePattern, RedisAddress, RuntimeId,
-    StoreError,
+    AddressError, Fence, LockName, NameError, NamePattern, RedisAddress, RuntimeId, StoreError,
     diagnosis::Diagnosis,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
@@ -65,7 +64,7 @@ pub enum ForceReleased {
         lease: Box<LeaseRecord>,
         /// A token above that of the lease: pass it to a gate to shut the old holder out at once.
         /// `None` when the fence counter has reached its end.
-        fence: Option<FenceToken>,
+        fence: Option<Fence>,
     },
     /// Nobody held the lock, or the lease that was found ended by itself meanwhile.
     NotHeld,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::{
-    FenceToken, LockRuntime,
+    Fence, LockRuntime,
     store::{FencePolicy, FenceSettings, MemoryStore},
 };
 use leasehold_core::LockStore;
@@ -14,7 +14,7 @@ use crate::support::{World, nanos, secs};
 const NAME: &str = World::NAME;
 
 /// The fence of a lease that is released at once.
-async fn fence(locks: &LockRuntime) -> FenceToken {
+async fn fence(locks: &LockRuntime) -> Fence {
     let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
     let fence = guard.fence();
     guard.release().await.unwrap();

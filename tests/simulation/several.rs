@@ -12,8 +12,8 @@ use std::{
 };
 
 use leasehold::{
-    AllGuard, FenceToken, Lease, LockName, LockRuntime, Owner, error::AcquireError,
-    store::Inspection, time::Clock,
+    AllGuard, Fence, Lease, LockName, LockRuntime, Owner, error::AcquireError, store::Inspection,
+    time::Clock,
 };
 use leasehold_core::LockStore;
 use leasehold_reentrant_lock::seam::Rules;
@@ -37,7 +37,7 @@ const TASKS: u64 = 2;
 #[derive(Debug, Default)]
 struct Book {
     /// The leases that were handed out of each lock, and the greatest fence.
-    handed_out: BTreeMap<LockName, (Vec<Lease>, Option<FenceToken>)>,
+    handed_out: BTreeMap<LockName, (Vec<Lease>, Option<Fence>)>,
     complaints: Vec<String>,
     /// How many calls got all their locks.
     served: usize,

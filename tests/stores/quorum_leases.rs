@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, QuorumSettings, RedisConfig,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, QuorumSettings, RedisConfig,
     SystemClock, SystemEntropy, connect_store,
     store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, ReleaseAnswer, RenewAnswer},
 };
@@ -62,7 +62,7 @@ fn go(clock: &ManualClock) -> JoinHandle<()> {
 
 /// A lease on no more servers than a majority. The holder's clock stands still while it acquires, so no
 /// server is asked because another one is late.
-async fn held_by_a_majority(url: &str) -> (Calls, FenceToken) {
+async fn held_by_a_majority(url: &str) -> (Calls, Fence) {
     let clock = ManualClock::new();
     let goes = go(&clock);
     let (_, holder) = store(url, PATIENCE, Arc::new(clock.clone())).await;
@@ -72,7 +72,7 @@ async fn held_by_a_majority(url: &str) -> (Calls, FenceToken) {
     (holder, fence)
 }
 
-async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
+async fn granted(calls: &Calls, id: AcquisitionId) -> Fence {
     match calls.acquire(id, ttl(60), None).await {
         Ok(AcquireAnswer::Granted(granted)) => granted.first,
         other => panic!("expected a grant and got {other:?}"),
@@ -99,7 +99,7 @@ struct Deaf {
     group: QuorumGroup,
     network: QuorumNetwork,
     holder: Calls,
-    fence: FenceToken,
+    fence: Fence,
     /// The number of that node.
     node: usize,
 }

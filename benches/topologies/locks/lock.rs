@@ -1,11 +1,11 @@
-use leasehold_core::{AcquisitionId, FenceToken, LockName, RuntimeId};
+use leasehold_core::{AcquisitionId, Fence, LockName, RuntimeId};
 
 /// A lock, and who has which place in it.
 #[derive(Debug, Clone)]
 pub(super) struct Lock {
     pub(super) name: LockName,
     /// The holder's grant.
-    pub(super) holder: Option<(AcquisitionId, FenceToken)>,
+    pub(super) holder: Option<(AcquisitionId, Fence)>,
     /// Those who wait, the next one first.
     pub(super) waiters: Vec<AcquisitionId>,
     /// The number of the last acquisition and the last heartbeat.

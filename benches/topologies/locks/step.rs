@@ -1,7 +1,7 @@
 use std::fmt;
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Replication,
+    AcquisitionId, Fence, Replication,
     store::{
         Acquire, AcquireAnswer, Ask, Heartbeats, Next, Release, ReleaseAnswer, RenewAnswer,
         Renewal, Renewals, Waiter,
@@ -188,7 +188,7 @@ impl Actors {
     }
 }
 
-fn granted(answer: AcquireAnswer) -> Result<FenceToken, Failure> {
+fn granted(answer: AcquireAnswer) -> Result<Fence, Failure> {
     match answer {
         AcquireAnswer::Granted(granted) => Ok(granted.first),
         answer => unexpected(answer),

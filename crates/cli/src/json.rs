@@ -3,7 +3,7 @@
 use std::{fmt::Write, time::Duration};
 
 use leasehold::{
-    FenceToken, is_printable,
+    Fence, is_printable,
     store::{Inspection, LeaseRecord, WaiterRecord},
 };
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) fn of_lock(name: &str, seen: &Inspection) -> Value {
         Inspection::Free { last_fence } => json!({
             "name": name,
             "state": "free",
-            "last_fence": last_fence.map(FenceToken::get),
+            "last_fence": last_fence.map(Fence::get),
             "holder": null,
             "waiters": [],
         }),

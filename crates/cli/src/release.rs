@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use leasehold::{
-    FenceToken, ForceReleased, LockRuntime,
+    Fence, ForceReleased, LockRuntime,
     store::{Inspection, LeaseRecord},
 };
 use serde_json::json;
@@ -67,7 +67,7 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
         json::write(&json!({
             "name": what.name,
             "ended": json::holder(&lease),
-            "fence": fence.map(FenceToken::get),
+            "fence": fence.map(Fence::get),
         }))?;
         return Ok(0);
     }

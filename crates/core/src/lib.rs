@@ -1,7 +1,7 @@
 //! The types, rules, stores and scripts of Leasehold. Use the `leasehold` crate, which re-exports
 //! what users need.
 //!
-//! - [`LockName`], [`FenceToken`], [`Ttl`] and the other types validate once, when they are made.
+//! - [`LockName`], [`Fence`], [`Ttl`] and the other types validate once, when they are made.
 //! - [`lease`] holds the rules of a lease, pure functions of state, time and event.
 //! - [`LockStore`] is the contract that [`RedisStore`] and [`MemoryStore`] keep.
 //! - [`outage`] knows whether the server answers, from every command of a runtime.
@@ -48,7 +48,7 @@ pub use redis::{
 };
 pub use store::{FencePolicy, FenceSettings, LockStore, StoreError, StoreErrorKind};
 pub use types::{
-    AcquisitionId, AcquisitionIdError, Class, FenceToken, FenceTokenError, KnownHash, LockName,
-    NameError, NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError,
-    Stamp, StampError, Terms, Ttl, is_printable, printable,
+    AcquisitionId, AcquisitionIdError, Class, Fence, FenceError, KnownHash, LockName, NameError,
+    NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError, Stamp,
+    StampError, Terms, Ttl, is_printable, printable,
 };

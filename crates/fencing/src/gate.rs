@@ -62,16 +62,16 @@ impl<G: FenceGate + ?Sized> FenceGate for Arc<G> {
 /// Every gate applies this rule; a gate of your own must do so in one atomic step with the write.
 ///
 /// ```
-/// # use leasehold_core::{AcquisitionId, FenceToken, RuntimeId};
+/// # use leasehold_core::{AcquisitionId, Fence, RuntimeId};
 /// # use leasehold_fencing::{Admitted, Stamp, Verdict, judge};
 /// # let runtime = RuntimeId::new(uuid::Uuid::nil());
-/// # let stamp = |fence: u64, number| -> Result<Stamp, leasehold_core::FenceTokenError> {
-/// #     Ok(Stamp::new(FenceToken::try_from(fence)?, AcquisitionId::new(runtime, number)))
+/// # let stamp = |fence: u64, number| -> Result<Stamp, leasehold_core::FenceError> {
+/// #     Ok(Stamp::new(Fence::try_from(fence)?, AcquisitionId::new(runtime, number)))
 /// # };
 /// let (older, newer) = (stamp(41, 1)?, stamp(42, 2)?);
 /// assert_eq!(judge(Some(older), newer), Verdict::Admit(Admitted::Newer));
 /// assert_eq!(judge(Some(newer), older), Verdict::Refuse { highest: newer });
-/// # Ok::<(), leasehold_core::FenceTokenError>(())
+/// # Ok::<(), leasehold_core::FenceError>(())
 /// ```
 pub fn judge(watermark: Option<Stamp>, presented: Stamp) -> Verdict {
     match watermark {

@@ -1,7 +1,7 @@
 //! Storage-side gates that refuse stale fences. Use the `leasehold` crate, which re-exports them.
 //!
 //! A lock alone cannot stop a holder that was paused past its lease from finishing its write. The
-//! storage can: every grant carries a greater [fence](leasehold_core::FenceToken), and a gate
+//! storage can: every grant carries a greater [fence](leasehold_core::Fence), and a gate
 //! remembers the highest that has written to a resource and refuses the rest.
 //!
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
@@ -13,12 +13,12 @@
 //! - [`postgres`] has the gate for PostgreSQL, and its statements for any driver.
 //!
 //! ```
-//! use leasehold_core::{AcquisitionId, FenceToken, RuntimeId};
+//! use leasehold_core::{AcquisitionId, Fence, RuntimeId};
 //! use leasehold_fencing::{MemoryGate, StaleFence, Stamp};
 //!
 //! # let runtime = RuntimeId::new(uuid::Uuid::nil());
-//! # let stamp = |fence: u64, number| -> Result<Stamp, leasehold_core::FenceTokenError> {
-//! #     Ok(Stamp::new(FenceToken::try_from(fence)?, AcquisitionId::new(runtime, number)))
+//! # let stamp = |fence: u64, number| -> Result<Stamp, leasehold_core::FenceError> {
+//! #     Ok(Stamp::new(Fence::try_from(fence)?, AcquisitionId::new(runtime, number)))
 //! # };
 //! let (paused, successor) = (stamp(41, 1)?, stamp(42, 2)?); // from the guards of two leases
 //! let gate = MemoryGate::new();

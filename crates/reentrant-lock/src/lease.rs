@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{AcquisitionId, FenceToken, LockName, Stamp, lease::LeaseState};
+use leasehold_core::{AcquisitionId, Fence, LockName, Stamp, lease::LeaseState};
 use leasehold_watchdog::{HeldLease, Lost};
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ impl Lease {
     }
 
     /// Returns the fence token: hand it to the storage with every write.
-    pub fn fence(&self) -> FenceToken {
+    pub fn fence(&self) -> Fence {
         self.0.fence()
     }
 

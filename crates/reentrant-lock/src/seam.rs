@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName, Origin, Replication};
+use leasehold_core::{AcquisitionId, Fence, Instant, LockName, Origin, Replication};
 
 /// Decisions as plain functions; the real ones by default.
 ///
@@ -14,7 +14,7 @@ pub struct Rules {
     /// From when on a pushed grant counts, by when the heartbeat that it names was sent.
     pub push_counts_from: fn(sent_at: Instant, arrived_at: Instant) -> Instant,
     /// Whether a grant is new, by its first token and that of the last turn begun.
-    pub is_news: fn(first: FenceToken, begun: Option<FenceToken>) -> bool,
+    pub is_news: fn(first: Fence, begun: Option<Fence>) -> bool,
     /// Whether a grant that waited for no acknowledgement has to be confirmed, by those that its
     /// leases ask for.
     pub needs_acks: fn(asked: Replication) -> bool,

@@ -1,4 +1,4 @@
-use leasehold_core::{AcquisitionId, FenceToken, RuntimeId, Stamp};
+use leasehold_core::{AcquisitionId, Fence, RuntimeId, Stamp};
 use uuid::Uuid;
 
 /// The stamp of a lease that was never acquired, for tests of a gate or of a storage.
@@ -9,8 +9,8 @@ use uuid::Uuid;
 ///
 /// Panics if `fence` is not in `1 ..= 2^53−1`.
 pub fn stamp(fence: u64, lease: u64) -> Stamp {
-    let Ok(token) = FenceToken::try_from(fence) else {
-        panic!("{fence} is not a fence: those are 1 to {}", FenceToken::MAX)
+    let Ok(token) = Fence::try_from(fence) else {
+        panic!("{fence} is not a fence: those are 1 to {}", Fence::MAX)
     };
     Stamp::new(token, AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), lease))
 }

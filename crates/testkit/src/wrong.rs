@@ -5,7 +5,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, FenceToken, Instant, LockName, LockStore, RuntimeId, StoreError,
+    AcquisitionId, Clock, Fence, Instant, LockName, LockStore, RuntimeId, StoreError,
     StoreErrorKind,
     store::{
         Acquire, AcquireAnswer, Command, Granted, Heartbeats, Listener, Push, Release,
@@ -60,7 +60,7 @@ const A_WHILE: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 struct Notes {
     /// The first fences of pushed grants.
-    pushed: BTreeMap<AcquisitionId, FenceToken>,
+    pushed: BTreeMap<AcquisitionId, Fence>,
     /// The last heartbeats that were answered "not yet".
     not_yet: BTreeMap<AcquisitionId, u64>,
     /// Commands in flight that ask for a lock or keep a place.
@@ -162,7 +162,7 @@ impl WrongStore {
     }
 
     /// Says of a new turn what the runtime has heard of an older one.
-    fn repeat_wanted(&self, name: &LockName, id: AcquisitionId, fence: FenceToken) {
+    fn repeat_wanted(&self, name: &LockName, id: AcquisitionId, fence: Fence) {
         let relay = lock(&self.relay).clone();
         let Some(relay) = relay.filter(|_| lock(&self.notes).wanted.contains(name)) else { return };
         let (clock, push) =
@@ -177,7 +177,7 @@ impl WrongStore {
         &self,
         name: LockName,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         deadline: Instant,
     ) -> Result<Reply, StoreError> {
         let release = Command::Release(Release { name, id, fence, keep: None, next: None });

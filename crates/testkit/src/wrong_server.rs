@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, MemoryStore, RuntimeId, RuntimeLabel,
+    AcquisitionId, Fence, Instant, LockName, LockStore, MemoryStore, RuntimeId, RuntimeLabel,
     seam::Part,
     store::{
         Acquire, AcquireAnswer, Ask, Command, Granted, Hold, Inspection, LeaseRecord, Listener,
@@ -78,9 +78,9 @@ impl WrongServer {
         &self,
         name: &LockName,
         id: AcquisitionId,
-        named: FenceToken,
+        named: Fence,
         deadline: Instant,
-    ) -> FenceToken {
+    ) -> Fence {
         let lease = self.lease(name, deadline).await.filter(|lease| lease.id == id);
         lease.map_or(named, |lease| lease.fence)
     }
@@ -180,7 +180,7 @@ impl WrongServer {
 
     /// Grants a free lock anew to an acquisition whose lease is gone; returns the fence of the new
     /// lease.
-    async fn recreate(&self, renewal: &Renewal, deadline: Instant) -> Option<FenceToken> {
+    async fn recreate(&self, renewal: &Renewal, deadline: Instant) -> Option<Fence> {
         if self.lease(&renewal.name, deadline).await.is_some() {
             return None;
         }
@@ -197,7 +197,7 @@ impl WrongServer {
 
 /// The same grant with 1024 tokens more than the counter knows.
 fn lengthened(mut granted: Granted) -> Granted {
-    granted.last = FenceToken::try_from(granted.last.get() + 1024).unwrap_or(granted.last);
+    granted.last = Fence::try_from(granted.last.get() + 1024).unwrap_or(granted.last);
     granted
 }
 

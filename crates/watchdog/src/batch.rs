@@ -71,7 +71,7 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use leasehold_core::{
-        AcquisitionId, Entropy, FenceToken, Instant, SystemEntropy, Ttl, store::Granted,
+        AcquisitionId, Entropy, Fence, Instant, SystemEntropy, Ttl, store::Granted,
     };
 
     use super::*;
@@ -79,7 +79,7 @@ mod tests {
 
     fn turn(ttl: u64) -> Arc<Grant> {
         let ttl = Ttl::new(Duration::from_secs(ttl)).unwrap();
-        let (name, first) = (LockName::new("a").unwrap(), FenceToken::try_from(1u64).unwrap());
+        let (name, first) = (LockName::new("a").unwrap(), Fence::try_from(1u64).unwrap());
         let id = AcquisitionId::new(SystemEntropy.runtime_id(), 1);
         let (remaining, contended, regressed) = (ttl.get(), false, false);
         let granted = Granted { first, last: first, remaining, contended, regressed };

@@ -9,7 +9,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, FenceToken, Instant, LockName, Mutex, Ttl,
+    AcquisitionId, Clock, Fence, Instant, LockName, Mutex, Ttl,
     lease::{Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
     outage::OutageWatch,
@@ -27,7 +27,7 @@ pub struct Share {
     /// The number of the lease's id, never used for another; the runtime is that of the turn.
     pub number: u64,
     /// The token of the lease, one of the grant's.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// Until when the turn may be believed in.
     pub until: Instant,
     /// Whether the turn is renewed for this lease.
@@ -46,7 +46,7 @@ pub struct Share {
 pub struct HeldLease {
     turn: Arc<Grant>,
     number: u64,
-    fence: FenceToken,
+    fence: Fence,
     since: Instant,
     outages: Arc<OutageWatch>,
     metrics: Arc<ClassMetrics>,
@@ -134,7 +134,7 @@ impl HeldLease {
     }
 
     /// The fence token of the lease.
-    pub fn fence(&self) -> FenceToken {
+    pub fn fence(&self) -> Fence {
         self.fence
     }
 

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use http_body_util::BodyExt;
 use hyper::{Request, Response, client::conn::http1::handshake};
 use hyper_util::rt::TokioIo;
-use leasehold::{AcquisitionId, FenceToken, RuntimeId, Stamp, fencing::http::put_stamp};
+use leasehold::{AcquisitionId, Fence, RuntimeId, Stamp, fencing::http::put_stamp};
 use tokio::{net::TcpStream, task::JoinHandle};
 use uuid::Uuid;
 
 /// The stamp of the lease with the same number as its fence.
 pub(crate) fn of(fence: u64) -> Stamp {
     let lease = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), fence);
-    Stamp::new(FenceToken::try_from(fence).unwrap(), lease)
+    Stamp::new(Fence::try_from(fence).unwrap(), lease)
 }
 
 /// What a server answered.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::{
-    AcquisitionId, FenceToken, RuntimeId, Stamp,
+    AcquisitionId, Fence, RuntimeId, Stamp,
     fencing::{Admitted, GateError, ObjectGate},
 };
 use object_store::{
@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// The stamp of lease `lease` with a fence.
 pub(crate) fn stamp(fence: u64, lease: u64) -> Stamp {
     let lease = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), lease);
-    Stamp::new(FenceToken::try_from(fence).unwrap(), lease)
+    Stamp::new(Fence::try_from(fence).unwrap(), lease)
 }
 
 /// The stamp of the lease with the same number as its fence.

@@ -1,5 +1,5 @@
 use leasehold_core::{
-    FenceToken,
+    Fence,
     StoreErrorKind::{Config, Corrupt},
 };
 use leasehold_fencing::{
@@ -59,7 +59,7 @@ async fn one_statement_takes_newer_fences_and_equal_ones_of_the_same_lease() {
     assert_eq!(write(&orders, conn, (7, "stale"), older).await, Err(stale(older, newer)));
     assert_eq!(write(&orders, conn, (7, "stale"), same_fence).await, Err(stale(same_fence, newer)));
     assert_eq!(write(&orders, conn, (7, "d"), newer).await, Ok(()));
-    let (last, greatest) = (stamp(FenceToken::MAX - 1, 4), stamp(FenceToken::MAX, 5));
+    let (last, greatest) = (stamp(Fence::MAX - 1, 4), stamp(Fence::MAX, 5));
     assert_eq!(write(&orders, conn, (7, "e"), greatest).await, Ok(()));
     assert_eq!(write(&orders, conn, (7, "stale"), last).await, Err(stale(last, greatest)));
     assert_eq!(state(&database).await, "e");

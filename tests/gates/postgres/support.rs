@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{AcquisitionId, FenceToken, RuntimeId, StoreErrorKind};
+use leasehold_core::{AcquisitionId, Fence, RuntimeId, StoreErrorKind};
 use leasehold_fencing::{
     GateError, StaleFence, Stamp,
     postgres::PostgresGate,
@@ -101,7 +101,7 @@ pub(crate) async fn write(
 
 pub(crate) fn stamp(fence: u64, lease: u64) -> Stamp {
     let lease = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(1)), lease);
-    Stamp::new(FenceToken::try_from(fence).unwrap(), lease)
+    Stamp::new(Fence::try_from(fence).unwrap(), lease)
 }
 
 pub(crate) fn stale(presented: Stamp, highest: Stamp) -> GateError {

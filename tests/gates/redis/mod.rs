@@ -5,9 +5,7 @@ mod scripts;
 
 use std::time::Duration;
 
-use leasehold_core::{
-    AcquisitionId, FenceToken, RedisConfig, RedisPool, RuntimeId, StoreErrorKind,
-};
+use leasehold_core::{AcquisitionId, Fence, RedisConfig, RedisPool, RuntimeId, StoreErrorKind};
 use leasehold_fencing::{
     Admitted, BodyError, FenceGate, GateError, RedisGate, ResourceError, StaleFence, Stamp,
 };
@@ -21,7 +19,7 @@ const WATERMARK: &str = "stock:{7}:watermark";
 
 fn stamp(fence: u64, lease: u64) -> Stamp {
     let lease = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(1)), lease);
-    Stamp::new(FenceToken::try_from(fence).unwrap(), lease)
+    Stamp::new(Fence::try_from(fence).unwrap(), lease)
 }
 
 fn gate_at(url: &str) -> RedisGate {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{FenceToken, LockRuntime};
+use leasehold::{Fence, LockRuntime};
 use leasehold_testkit::cluster::RedisCluster;
 use tokio::task::{JoinSet, block_in_place, yield_now};
 
@@ -36,7 +36,7 @@ struct Value {
 
 impl Value {
     /// Adds one in two steps.
-    async fn add(&self, fence: FenceToken) {
+    async fn add(&self, fence: Fence) {
         assert!(!self.is_used.swap(true, Ordering::SeqCst), "two are inside at once");
         assert!(self.last.swap(fence.get(), Ordering::SeqCst) < fence.get(), "a stale token");
         let read = self.count.load(Ordering::SeqCst);

@@ -10,7 +10,7 @@ mod strangers;
 use std::time::Duration;
 
 use leasehold::{
-    FenceToken, LockRuntime, LockRuntimeBuilder,
+    Fence, LockRuntime, LockRuntimeBuilder,
     error::{ConnectError, StoreErrorKind},
     time::{Clock, SystemClock},
 };
@@ -22,7 +22,7 @@ use crate::support::patient;
 const SECONDS: Duration = Duration::from_secs(10);
 
 /// Takes and releases a lock, and looks at it in between.
-pub(crate) async fn use_lock(locks: &LockRuntime) -> FenceToken {
+pub(crate) async fn use_lock(locks: &LockRuntime) -> Fence {
     let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
     locks.inspect("a").await.expect("an answer");
     let fence = guard.fence();

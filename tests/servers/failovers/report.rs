@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use leasehold::FenceToken;
+use leasehold::Fence;
 use leasehold_testkit::Event;
 
 use super::{kind::Kind, round::Round};
@@ -13,7 +13,7 @@ pub(super) struct Report {
     refused: usize,
     lost: usize,
     /// The highest fence of each lock.
-    highest: BTreeMap<&'static str, FenceToken>,
+    highest: BTreeMap<&'static str, Fence>,
     control: String,
 }
 

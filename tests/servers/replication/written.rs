@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::{
-    FenceToken, Stamp,
+    Fence, Stamp,
     error::StoreErrorKind,
     fencing::{Admitted, GateError, RedisGate},
     redis::{RedisConfig, RedisPool},
@@ -12,7 +12,7 @@ use super::one;
 
 fn stamp(fence: u64) -> Stamp {
     let lease = "00000000-0000-0000-0000-000000000001:1".parse().expect("an id");
-    Stamp::new(FenceToken::try_from(fence).expect("a fence"), lease)
+    Stamp::new(Fence::try_from(fence).expect("a fence"), lease)
 }
 
 fn gate(server: &RedisServer) -> RedisGate {

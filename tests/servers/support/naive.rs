@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, FenceToken,
+    AcquisitionId, Fence,
     time::{Clock, Instant, SystemClock},
 };
 use leasehold_core::{Entropy, SystemEntropy};
@@ -33,7 +33,7 @@ pub(crate) struct NaiveLock {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NaiveHeld {
     pub(crate) lease: AcquisitionId,
-    pub(crate) fence: FenceToken,
+    pub(crate) fence: Fence,
     pub(crate) asked_at: Instant,
     pub(crate) until: Instant,
 }
@@ -58,12 +58,7 @@ impl NaiveLock {
         call.arg(lease.to_string()).arg(u64::try_from(self.ttl.as_millis()).expect("a time"));
         let fence: u64 = call.invoke_async(&mut self.connection).await?;
         let until = SystemClock.now() + self.ttl;
-        Ok(FenceToken::try_from(fence).ok().map(|fence| NaiveHeld {
-            lease,
-            fence,
-            asked_at,
-            until,
-        }))
+        Ok(Fence::try_from(fence).ok().map(|fence| NaiveHeld { lease, fence, asked_at, until }))
     }
 
     /// Lets it live for a ttl from now on, if it is still there.

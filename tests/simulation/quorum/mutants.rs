@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use leasehold_core::quorum::Fence;
+use leasehold_core::quorum::FenceVerdict;
 use leasehold_testkit::sim::NodeMistake;
 
 use super::run::{Mutation, first_failure};
@@ -27,8 +27,8 @@ fn a_restarted_node_that_votes_at_once() {
 fn a_fence_from_the_first_answer() {
     is_caught("a fence from the first answer", 0..3_000, |mutation| {
         mutation.rules.fence = |tally, _, ballot, _| match tally.votes(u8::MAX).next() {
-            Some((_, vote)) if !vote.accepted => Fence::ToSettle { fence: vote.least },
-            _ => Fence::ToSettle { fence: ballot },
+            Some((_, vote)) if !vote.accepted => FenceVerdict::ToSettle { fence: vote.least },
+            _ => FenceVerdict::ToSettle { fence: ballot },
         };
         // Otherwise the nodes that have accepted more refuse it.
         mutation.mistake = Some(NodeMistake::TakesAnyFence);
@@ -40,7 +40,7 @@ fn a_fence_without_a_second_round() {
     is_caught("a fence without a second round", 0..3_000, |mutation| {
         mutation.rules.fence = |tally, _, _, _| {
             let by = tally.votes(u8::MAX).fold(0, |by, (node, _)| by | 1 << node);
-            Fence::Accepted { by }
+            FenceVerdict::Accepted { by }
         };
     });
 }
@@ -87,7 +87,7 @@ fn a_majority_of_one_node() {
         mutation.rules.decision = |votes| votes.decision_of(votes.grants);
         mutation.rules.fence = |tally, _, _, _| {
             let by = tally.votes(u8::MAX).fold(0, |by, (node, _)| by | 1 << node);
-            Fence::Accepted { by }
+            FenceVerdict::Accepted { by }
         };
         mutation.rules.left = |left, _| left.first().copied().unwrap_or_default();
     });

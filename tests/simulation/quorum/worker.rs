@@ -11,7 +11,7 @@ use std::{
 };
 
 use leasehold::{
-    FenceToken, LockName, Stamp,
+    Fence, LockName, Stamp,
     time::{Clock, Instant},
 };
 use leasehold_core::{
@@ -112,7 +112,7 @@ pub(crate) struct Worker {
     pub(crate) runtime: RuntimeId,
     /// Shared by the tasks of a process.
     pub(crate) numbers: Arc<AtomicU64>,
-    pub(crate) watermarks: Arc<Mutex<BTreeMap<LockName, FenceToken>>>,
+    pub(crate) watermarks: Arc<Mutex<BTreeMap<LockName, Fence>>>,
     pub(crate) locks: Vec<Lock>,
     pub(crate) post: Post,
     pub(crate) ttl: Duration,
@@ -280,7 +280,7 @@ impl Worker {
         }
     }
 
-    async fn hold(&self, lock: &Lock, id: AcquisitionId, fence: FenceToken, mut until: Instant) {
+    async fn hold(&self, lock: &Lock, id: AcquisitionId, fence: Fence, mut until: Instant) {
         let believe = |until: Instant| {
             let until = self.drift.world(until);
             lock.history.record(Event::BelievedUntil { lease: id, until });
@@ -330,7 +330,7 @@ impl Worker {
         &self,
         lock: &Lock,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         deadline: Instant,
     ) -> Option<RenewAnswer> {
         let (name, ttl, acks) = (lock.name.clone(), Ttl::new(self.ttl).unwrap(), Replication::NONE);
@@ -339,14 +339,14 @@ impl Worker {
         answers.ok()?.into_iter().next()?.ok()
     }
 
-    fn write(&self, lock: &Lock, id: AcquisitionId, fence: FenceToken) {
+    fn write(&self, lock: &Lock, id: AcquisitionId, fence: Fence) {
         let (lock, stamp) = (lock.clone(), Stamp::new(fence, id));
         let after = self.dice.spread(Duration::from_micros(10), millis(50));
         (self.post)(after, Box::new(move |at| lock.write(stamp, at)));
     }
 
     /// Releases until it is answered; a late renewal may travel beside it.
-    async fn give_back(&self, lock: &Lock, id: AcquisitionId, fence: FenceToken) {
+    async fn give_back(&self, lock: &Lock, id: AcquisitionId, fence: Fence) {
         let mut late = pin!(async {
             if self.dice.below(2) == 0 {
                 // While the release is under way.

@@ -164,7 +164,7 @@ async fn only_what_may_be_repeated_is_sent_again() {
     .await
     .expect("a peer");
     let calls = calls(&on_one_connection(&peer.url()).await);
-    let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+    let fence = leasehold_core::Fence::try_from(1_u64).expect("a token");
     let sent = in_flight(&calls).await;
     let names = ["a", "b", "c", "d"].map(|name| calls.about(name));
     let (one, ended, other, also_ended) = tokio::join!(

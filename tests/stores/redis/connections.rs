@@ -88,7 +88,7 @@ async fn the_commands_of_a_name_stay_on_one_connection() {
     // Renewals of them all come on one connection more, inspections on pooled ones.
     for number in 0..NAMES {
         let calls = calls.about(&format!("name/{number}"));
-        let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+        let fence = leasehold_core::Fence::try_from(1_u64).expect("a token");
         calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await.expect("renew");
     }
     server.command(&["ECHO", "renewals are done"]);

@@ -84,7 +84,7 @@ async fn a_connection_that_is_cut_while_it_is_made_is_made_once_more_and_not_twi
         cuts.store(times, Ordering::Relaxed);
         // The first renewal dials. Without a connection of its own it is sent on another.
         let calls = calls(&store);
-        let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+        let fence = leasehold_core::Fence::try_from(1_u64).expect("a token");
         let renewed = calls.renew(&[calls.renewal(alice(1), fence, ttl(60))]).await;
         assert!(renewed.is_ok(), "{times} cuts: {renewed:?}");
         assert_eq!(cuts.load(Ordering::Relaxed), left, "{times} cuts");

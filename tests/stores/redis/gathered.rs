@@ -10,7 +10,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, ClusterStore, Entropy, FenceToken, LockName, LockStore, RedisConfig,
+    AcquisitionId, Clock, ClusterStore, Entropy, Fence, LockName, LockStore, RedisConfig,
     StoreError, StoreErrorKind, SystemClock, SystemEntropy,
     store::{AcquireAnswer, ReleaseAnswer},
 };
@@ -56,7 +56,7 @@ async fn try_each(
 async fn release_each(
     calls: &Calls,
     id: fn(u64) -> AcquisitionId,
-    fences: &BTreeMap<u64, FenceToken>,
+    fences: &BTreeMap<u64, Fence>,
 ) -> Vec<Result<ReleaseAnswer, StoreError>> {
     let releases = fences.iter().map(|(&number, &fence)| {
         let calls = calls.about(&format!("batch/{number}"));
@@ -69,7 +69,7 @@ async fn release_each(
     answers
 }
 
-fn fences(answers: &[Result<AcquireAnswer, StoreError>]) -> BTreeMap<u64, FenceToken> {
+fn fences(answers: &[Result<AcquireAnswer, StoreError>]) -> BTreeMap<u64, Fence> {
     let fence = |(number, answer): (u64, &Result<AcquireAnswer, StoreError>)| match answer {
         Ok(AcquireAnswer::Granted(granted)) => (number, granted.first),
         other => panic!("{number}: expected a grant and got {other:?}"),
@@ -213,7 +213,7 @@ async fn of_a_shared_call_only_what_may_be_repeated_is_sent_again() {
         node_of_its_own(move |words| if is_check(words) { not_served() } else { Reply::Close })
             .await;
     let calls = on_peer(&peer).await;
-    let fence = FenceToken::try_from(1_u64).expect("a token");
+    let fence = Fence::try_from(1_u64).expect("a token");
     let names = ["a", "b", "c", "d", "e"].map(|name| calls.about(name));
     let (alone, one, ended, other, also_ended) = tokio::join!(
         names[0].acquire(alice(10), ttl(60), None),

@@ -124,7 +124,7 @@ async fn a_call_whose_connection_ends_is_sent_once_more_and_not_twice() {
 #[tokio::test]
 async fn a_release_is_told_as_unknown_so_that_its_sender_repeats_it() {
     let (_peer, asked, store) = closing(1).await;
-    let fence = leasehold_core::FenceToken::try_from(1_u64).expect("a token");
+    let fence = leasehold_core::Fence::try_from(1_u64).expect("a token");
     let error = calls(&store).release(alice(1), fence, None).await.expect_err("it was cut");
     assert_says_of_lock(&error, Indeterminate, "", "check server");
     assert_eq!(asked.load(Ordering::Relaxed), 1);

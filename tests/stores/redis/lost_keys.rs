@@ -4,7 +4,7 @@
 use std::fmt;
 
 use leasehold_core::{
-    FenceToken, LockStore,
+    Fence, LockStore,
     store::{AcquireAnswer, Ask, Heartbeat, Next, ReleaseAnswer},
 };
 use leasehold_testkit::{
@@ -102,7 +102,7 @@ impl Case<'_> {
         assert!(matches!(answer, AcquireAnswer::Queued(_)), "{self}: {answer:?}");
     }
 
-    async fn arrange(&self) -> FenceToken {
+    async fn arrange(&self) -> Fence {
         let fence = granted(&self.calls, alice(1)).await;
         match self.state {
             Free => drop(self.calls.release(alice(1), fence, None).await.expect("release")),
@@ -133,7 +133,7 @@ impl Case<'_> {
         self.server.command(&["DEL", &key]);
     }
 
-    async fn ask(&self, store: &dyn LockStore, fence: FenceToken) {
+    async fn ask(&self, store: &dyn LockStore, fence: Fence) {
         let calls = &self.calls;
         let answered = match self.asked {
             Nothing => Ok(()),
@@ -165,7 +165,7 @@ impl Case<'_> {
     async fn release_and_queue(
         &self,
         store: &dyn LockStore,
-        fence: FenceToken,
+        fence: Fence,
     ) -> Result<(), leasehold_core::StoreError> {
         let label = leasehold_core::RuntimeLabel::of_process("test");
         let next = Next {
@@ -184,7 +184,7 @@ impl Case<'_> {
     }
 
     /// A runtime that waits is served in the end, with a greater fence.
-    async fn ends_well(&self, fence: FenceToken) {
+    async fn ends_well(&self, fence: Fence) {
         self.server.command(&["DEL", &self.key("lease")]);
         for _ in 0..8 {
             let answer = self.calls.wait(carol(7), ttl(60), Some(fence), beat(7)).await;

@@ -4,8 +4,8 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, RedisConfig, RedisStore,
-    RuntimeId, StoreErrorKind, SystemClock, SystemEntropy,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, RedisConfig, RedisStore, RuntimeId,
+    StoreErrorKind, SystemClock, SystemEntropy,
     store::{Granted, Push},
 };
 use leasehold_testkit::{
@@ -59,7 +59,7 @@ async fn all_hung_up(server: &RedisServer) {
 
 fn force_released(fence: u64) -> (String, Push) {
     let name = LockName::new("orders 42").expect("a name");
-    let token = FenceToken::try_from(fence).expect("a token");
+    let token = Fence::try_from(fence).expect("a token");
     let text = format!("force-released {} {fence} orders 42", alice(7));
     (text, Push::ForceReleased { name, id: alice(7), fence: token })
 }
@@ -72,7 +72,7 @@ async fn messages_are_heard_in_their_order_after_listening() {
     let grant = format!("granted {} 17 32 9 3000 1 0 a b", alice(8));
     assert_eq!(scene.publish(&server, &grant), 1);
     assert_eq!(scene.publish(&server, &text), 1);
-    let token = |number: u64| FenceToken::try_from(number).expect("a token");
+    let token = |number: u64| Fence::try_from(number).expect("a token");
     let granted = Push::Granted {
         name: LockName::new("a b").expect("a name"),
         id: alice(8),

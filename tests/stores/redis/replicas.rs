@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    FenceToken, RedisPool, RedisStore, StoreError,
+    Fence, RedisPool, RedisStore, StoreError,
     StoreErrorKind::Definite,
     store::{AcquireAnswer, Heartbeat, HoldAnswer, Inspection, RenewAnswer},
 };
@@ -62,7 +62,7 @@ async fn a_user_who_may_not_ask_for_the_role_hears_the_rest() {
 }
 
 /// Every connection of a store is made, and its server is then demoted.
-async fn demoted(server: &RedisServer) -> (Arc<RedisStore>, Calls, FenceToken) {
+async fn demoted(server: &RedisServer) -> (Arc<RedisStore>, Calls, Fence) {
     let store = connect_with(&config(&server.url()).connections(1)).await.expect("a master");
     let calls = calls(&store);
     let fence = granted(&calls, alice(1)).await;

@@ -1,7 +1,7 @@
 //! How scripts are sent, what they cost, and what they do on a server that refuses writes.
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, RuntimeId,
+    AcquisitionId, Fence, RuntimeId,
     StoreErrorKind::Definite,
     store::{
         AcquireAnswer, ForceReleaseAnswer, Heartbeat, HoldAnswer, Inspection, ReleaseAnswer,
@@ -274,7 +274,7 @@ fn numbered(number: u64) -> AcquisitionId {
 
 /// Processes wait in the order of their numbers; the first were last heard in the first second of the
 /// epoch. Returns the fence of the lock, which somebody else holds.
-async fn with_dead_before(server: &RedisServer, calls: &Calls, dead: u64, live: u64) -> FenceToken {
+async fn with_dead_before(server: &RedisServer, calls: &Calls, dead: u64, live: u64) -> Fence {
     let fence = granted(calls, alice(1)).await;
     for number in 0..dead + live {
         let answer = calls.wait(numbered(number), ttl(60), None, beat(1)).await.expect("a wait");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Clock, Entropy, FenceToken, LockName, LockStore, SystemClock, SystemEntropy, connect_store,
+    Clock, Entropy, Fence, LockName, LockStore, SystemClock, SystemEntropy, connect_store,
     store::{Heartbeat, Push},
 };
 use leasehold_testkit::{
@@ -146,7 +146,7 @@ async fn only_a_subscription_that_was_cut_may_have_missed_messages() {
     let (fence, text) = (7_u64, format!("force-released {} 7 a", bob(7)));
     let heard: u32 = block_in_place(|| node.server().query(&["SPUBLISH", &channel, &text]));
     assert_eq!(heard, 1);
-    let fence = FenceToken::try_from(fence).expect("a token");
+    let fence = Fence::try_from(fence).expect("a token");
     assert_eq!(pushes.next().await, Push::ForceReleased { name, id: bob(7), fence });
     block_in_place(|| node.server().command(&["CLIENT", "KILL", "TYPE", "pubsub"]));
     assert_eq!(pushes.next().await, Push::Listening);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, RedisConfig, RedisStore,
-    StoreError, StoreErrorKind, SystemClock, SystemEntropy, store::AcquireAnswer,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, RedisConfig, RedisStore, StoreError,
+    StoreErrorKind, SystemClock, SystemEntropy, store::AcquireAnswer,
 };
 use leasehold_testkit::{
     Patience, RedisServer,
@@ -48,7 +48,7 @@ pub(crate) fn calls_within(store: &Arc<RedisStore>, time: Duration) -> Calls {
 }
 
 /// Acquires for a minute and expects a grant; its fence.
-pub(crate) async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
+pub(crate) async fn granted(calls: &Calls, id: AcquisitionId) -> Fence {
     match calls.acquire(id, ttl(60), None).await {
         Ok(AcquireAnswer::Granted(granted)) => granted.first,
         other => panic!("expected a grant and got {other:?}"),
@@ -56,7 +56,7 @@ pub(crate) async fn granted(calls: &Calls, id: AcquisitionId) -> FenceToken {
 }
 
 /// Acquires as often as the server's trouble lasts; its fence.
-pub(crate) async fn granted_in_the_end(store: &Arc<RedisStore>, id: AcquisitionId) -> FenceToken {
+pub(crate) async fn granted_in_the_end(store: &Arc<RedisStore>, id: AcquisitionId) -> Fence {
     let attempt = || async {
         match calls_within(store, Duration::from_secs(1)).acquire(id, ttl(60), None).await {
             Ok(AcquireAnswer::Granted(granted)) => Some(granted.first),

@@ -1,6 +1,6 @@
 use std::env;
 
-use leasehold::{AcquisitionId, FenceToken, LockName, LockRuntime, Stamp, store::Inspection};
+use leasehold::{AcquisitionId, Fence, LockName, LockRuntime, Stamp, store::Inspection};
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ impl Surrounding {
 
     /// Reads the three variables; `None` unless they fit together.
     fn read(locks: &str, fences: &str, leases: &str) -> Option<Self> {
-        let fences: Vec<FenceToken> = lines(fences)?;
+        let fences: Vec<Fence> = lines(fences)?;
         let ids: Vec<AcquisitionId> = lines(leases)?;
         // One name may have line breaks, several have none.
         let names = if fences.len() == 1 { vec![locks] } else { locks.split('\n').collect() };

@@ -4,7 +4,7 @@ use super::state::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,
-    types::{AcquisitionId, FenceToken, LockName, Replication, Terms, Ttl},
+    types::{AcquisitionId, Fence, LockName, Replication, Terms, Ttl},
 };
 
 /// Proof that a store granted a lock to an acquisition, made of an answer or a push of the store.
@@ -14,7 +14,7 @@ use crate::{
 pub struct Grant {
     name: LockName,
     id: AcquisitionId,
-    first: FenceToken,
+    first: Fence,
     /// How many tokens follow the first one.
     others: u16,
     acks: Replication,
@@ -70,12 +70,12 @@ impl Grant {
     }
 
     /// The first token of the grant, by which commands name it.
-    pub fn first(&self) -> FenceToken {
+    pub fn first(&self) -> Fence {
         self.first
     }
 
     /// The last token of the grant.
-    pub fn last(&self) -> FenceToken {
+    pub fn last(&self) -> Fence {
         self.first.above(self.others.into())
     }
 

@@ -7,7 +7,7 @@ use crate::{
     durations::QUEUE_SPARE,
     seam::Part,
     store::Heartbeat,
-    types::{AcquisitionId, FenceToken, LockName, NameMap, RuntimeId, RuntimeLabel, Ttl},
+    types::{AcquisitionId, Fence, LockName, NameMap, RuntimeId, RuntimeLabel, Ttl},
 };
 
 /// The state of one name; parts that have expired count as absent.
@@ -23,8 +23,8 @@ pub(crate) struct Row {
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseRow {
     pub(crate) id: AcquisitionId,
-    pub(crate) fence: FenceToken,
-    pub(crate) last: FenceToken,
+    pub(crate) fence: Fence,
+    pub(crate) last: Fence,
     pub(crate) holds: u32,
     pub(crate) hold_number: u64,
     pub(crate) label: RuntimeLabel,
@@ -36,7 +36,7 @@ pub(crate) struct LeaseRow {
 
 impl LeaseRow {
     /// Whether a command that names this acquisition and fence is about the lease.
-    pub(crate) fn is(&self, id: AcquisitionId, fence: FenceToken) -> bool {
+    pub(crate) fn is(&self, id: AcquisitionId, fence: Fence) -> bool {
         (self.id, self.fence) == (id, fence)
     }
 
@@ -214,7 +214,7 @@ pub(crate) struct PlaceRow {
     pub(crate) arrived: ServerTime,
     pub(crate) heard: ServerTime,
     pub(crate) window: Duration,
-    pub(crate) watermark: Option<FenceToken>,
+    pub(crate) watermark: Option<Fence>,
     pub(crate) label: RuntimeLabel,
     pub(crate) keeps: bool,
 }
@@ -224,7 +224,7 @@ impl PlaceRow {
     pub(crate) fn new(
         id: AcquisitionId,
         ttl: Ttl,
-        watermark: Option<FenceToken>,
+        watermark: Option<Fence>,
         label: &RuntimeLabel,
         keeps: bool,
         heartbeat: Heartbeat,

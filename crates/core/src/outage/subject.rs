@@ -1,6 +1,6 @@
 use crate::{
     store::{Command, StoreError},
-    types::{AcquisitionId, FenceToken, LockName},
+    types::{AcquisitionId, Fence, LockName},
 };
 
 /// What one command is about. A batch about several locks names none of them.
@@ -11,7 +11,7 @@ pub struct Subject {
     /// The lock.
     pub lock: Option<LockName>,
     /// The lease and its fence, where there is one already.
-    pub lease: Option<(AcquisitionId, FenceToken)>,
+    pub lease: Option<(AcquisitionId, Fence)>,
 }
 
 impl Subject {

@@ -11,7 +11,7 @@ use crate::{
     mutex::Mutex,
     process::Origin,
     store::StoreError,
-    types::{AcquisitionId, FenceToken, LockName},
+    types::{AcquisitionId, Fence, LockName},
 };
 
 /// What one runtime knows about outages of its server, fed with every command that it sends.
@@ -58,7 +58,7 @@ impl OutageWatch {
         &self,
         now: Instant,
         lock: &LockName,
-        (lease, fence): (AcquisitionId, FenceToken),
+        (lease, fence): (AcquisitionId, Fence),
         held_for: Duration,
         reason: LossReason,
     ) {
@@ -71,7 +71,7 @@ impl OutageWatch {
     }
 
     /// A grant showed at `now` that the fence counter of a lock had lost data.
-    pub fn regressed(&self, now: Instant, lock: &LockName, fence: FenceToken) {
+    pub fn regressed(&self, now: Instant, lock: &LockName, fence: Fence) {
         if self.known.lock().1.regressions.admits(now) {
             tracing::error!(
                 %lock, %fence,

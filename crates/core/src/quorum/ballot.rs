@@ -2,7 +2,7 @@ use super::{
     command::Vote,
     tally::{NodeSet, VoteCount, bit, count, majority},
 };
-use crate::types::FenceToken;
+use crate::types::Fence;
 
 /// A watermark that is further ahead of the clocks than this is a mistake of some clock.
 const A_DAY: u64 = 24 * 60 * 60 * 1_000_000;
@@ -12,15 +12,15 @@ const BLOCK: u64 = 1024;
 
 /// The greatest token that the runtime has seen, 0 for none, or for one that cannot be right; and the fence that
 /// an asker proposes: above all that it has seen, and by the clock of a node.
-pub(super) fn propose(watermark: Option<FenceToken>, micros: u64) -> (u64, u64) {
-    let seen = watermark.map_or(0, FenceToken::get);
+pub(super) fn propose(watermark: Option<Fence>, micros: u64) -> (u64, u64) {
+    let seen = watermark.map_or(0, Fence::get);
     let seen = if seen > micros.saturating_add(A_DAY) { 0 } else { seen };
     (seen, micros.max(seen + 1))
 }
 
 /// What the fence of a lease is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fence {
+pub enum FenceVerdict {
     /// A majority has accepted the ballot.
     Accepted {
         /// The nodes that have.
@@ -38,18 +38,18 @@ pub enum Fence {
 /// Every node that granted has accepted nothing above what it tells. So a fence above all of that is
 /// above each fence that a majority ever had.
 // ADR 0036
-pub(super) fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> Fence {
+pub(super) fn fence(votes: &VoteCount, nodes: usize, ballot: u64, least: u64) -> FenceVerdict {
     let of_granted = |test: fn(&Vote) -> bool| -> NodeSet {
         let alike = votes.votes(votes.granted()).filter(|(_, vote)| test(vote));
         alike.fold(0, |all, (node, _)| all | bit(node))
     };
     let by = of_granted(|vote| vote.accepted);
     if count(by) >= majority(nodes) {
-        return Fence::Accepted { by };
+        return FenceVerdict::Accepted { by };
     }
     let told = votes.votes(votes.granted());
     let told = told.map(|(_, vote)| if vote.accepted { ballot } else { vote.least });
-    Fence::ToSettle { fence: told.max().unwrap_or(0).max(least) }
+    FenceVerdict::ToSettle { fence: told.max().unwrap_or(0).max(least) }
 }
 
 /// The tokens of a turn.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_ballot_is_above_what_was_seen_unless_that_cannot_be() {
-        let token = |number: u64| FenceToken::try_from(number).ok();
+        let token = |number: u64| Fence::try_from(number).ok();
         assert_eq!(propose(None, 500), (0, 500));
         assert_eq!(propose(token(700), 500), (700, 701));
         assert_eq!(propose(token(501 + A_DAY), 500), (0, 500));
@@ -118,14 +118,14 @@ mod tests {
     #[test]
     fn a_majority_of_acceptances_is_the_fence() {
         let accepted = count(&[vote(5, true, 9), vote(6, true, 9)]);
-        assert_eq!(fence(&accepted, 3, 100, 1), Fence::Accepted { by: 0b11 });
+        assert_eq!(fence(&accepted, 3, 100, 1), FenceVerdict::Accepted { by: 0b11 });
         let one = count(&[vote(5, true, 9), vote(120, false, 121)]);
-        assert_eq!(fence(&one, 3, 100, 1), Fence::ToSettle { fence: 121 });
+        assert_eq!(fence(&one, 3, 100, 1), FenceVerdict::ToSettle { fence: 121 });
         let too_far = count(&[vote(5, true, 9), vote(6, false, 50)]);
-        assert_eq!(fence(&too_far, 3, 100, 1), Fence::ToSettle { fence: 100 });
+        assert_eq!(fence(&too_far, 3, 100, 1), FenceVerdict::ToSettle { fence: 100 });
         let none = count(&[vote(5, false, 40), vote(6, false, 50)]);
-        assert_eq!(fence(&none, 3, 900, 1), Fence::ToSettle { fence: 50 });
-        assert_eq!(fence(&none, 3, 900, 77), Fence::ToSettle { fence: 77 });
+        assert_eq!(fence(&none, 3, 900, 1), FenceVerdict::ToSettle { fence: 50 });
+        assert_eq!(fence(&none, 3, 900, 77), FenceVerdict::ToSettle { fence: 77 });
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{Hold, HoldAnswer, Release, ReleaseAnswer, StoreError},
-    types::{AcquisitionId, FenceToken, LockName, Ttl},
+    types::{AcquisitionId, Fence, LockName, Ttl},
 };
 
 pub(super) async fn hold<N: QuorumNode>(
@@ -81,7 +81,7 @@ pub(super) async fn keep<N: QuorumNode>(
 /// that did not have the lease in place of a majority that is gone.
 async fn twice<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
-    (name, id, fence): (&LockName, AcquisitionId, FenceToken),
+    (name, id, fence): (&LockName, AcquisitionId, Fence),
     ttl: Ttl,
     (word, closes): (impl Fn(u64) -> Word, bool),
     deadline: Instant,

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, StoreError, WaiterRecord},
-    types::{AcquisitionId, FenceToken, LockName, RuntimeLabel},
+    types::{AcquisitionId, Fence, LockName, RuntimeLabel},
 };
 
 /// What the nodes tell of a lock.
@@ -81,7 +81,7 @@ fn inspection<N: QuorumNode>(
     let most = view.most();
     let LockView { answered, counter, ref failures, .. } = *view;
     let Some(lease) = most.first().filter(|_| most.len() + nodes - answered >= needed) else {
-        return Ok(Inspection::Free { last_fence: FenceToken::try_from(counter).ok() });
+        return Ok(Inspection::Free { last_fence: Fence::try_from(counter).ok() });
     };
     let own = quorum.records.lock().get(lease.id).cloned();
     let own = own.filter(|record| record.attempt == lease.attempt);
@@ -90,8 +90,7 @@ fn inspection<N: QuorumNode>(
         return Err(minority(most.len(), answered, nodes, failures));
     }
     let told = most.iter().map(|lease| lease.fence.max(1)).max().unwrap_or(1);
-    let Ok(fence) = own.map_or_else(|| FenceToken::try_from(told), |record| Ok(record.first))
-    else {
+    let Ok(fence) = own.map_or_else(|| Fence::try_from(told), |record| Ok(record.first)) else {
         return Ok(Inspection::Free { last_fence: None });
     };
     let mut left: Vec<_> = most.iter().map(|lease| lease.remaining).collect();
@@ -152,5 +151,5 @@ pub(super) async fn force_release<N: QuorumNode>(
             return Err(passed.too_few(nodes.count()));
         }
     }
-    Ok(ForceReleaseAnswer::Ended { fence: FenceToken::try_from(forced.counter).ok() })
+    Ok(ForceReleaseAnswer::Ended { fence: Fence::try_from(forced.counter).ok() })
 }

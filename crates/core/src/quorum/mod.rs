@@ -27,7 +27,7 @@ mod store;
 mod tally;
 mod vote;
 
-pub use ballot::Fence;
+pub use ballot::FenceVerdict;
 pub use command::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, Vote, Word};
 pub(crate) use failure::{no_replicas, not_served};
 pub use node::QuorumNode;

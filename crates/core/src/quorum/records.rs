@@ -7,7 +7,7 @@ use super::{
 use crate::{
     clock::Instant,
     lease::HoldUpdate,
-    types::{AcquisitionId, FenceToken, LockName, RuntimeLabel},
+    types::{AcquisitionId, Fence, LockName, RuntimeLabel},
 };
 
 /// A lease of this process that a majority granted: where it is, and under which try.
@@ -16,8 +16,8 @@ pub(super) struct Record {
     pub(super) name: LockName,
     pub(super) id: AcquisitionId,
     pub(super) attempt: u64,
-    pub(super) first: FenceToken,
-    pub(super) last: FenceToken,
+    pub(super) first: Fence,
+    pub(super) last: Fence,
     pub(super) before: u64,
     /// The nodes that were asked for it: it may be there.
     pub(super) asked: NodeSet,
@@ -83,7 +83,7 @@ impl Records {
         &mut self,
         name: &LockName,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
     ) -> Option<&mut Record> {
         self.get_mut(id).filter(|record| record.first == fence && record.name == *name)
     }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{RenewAnswer, Renewal, StoreError},
-    types::{AcquisitionId, FenceToken, LockName, Replication, Ttl},
+    types::{AcquisitionId, Fence, LockName, Replication, Ttl},
 };
 
 /// Extends leases on a majority, one call for each node. A node that was not asked for a lease so
@@ -90,7 +90,7 @@ pub(super) async fn widen<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     name: &LockName,
     id: AcquisitionId,
-    fence: FenceToken,
+    fence: Fence,
     ttl: Ttl,
     deadline: Instant,
 ) {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    ballot::{self, Fence},
+    ballot::{self, FenceVerdict},
     tally::{self, Decision, VoteCount},
 };
 
@@ -11,7 +11,7 @@ pub struct QuorumRules {
     /// What the answers mean.
     pub decision: fn(&VoteCount) -> Decision,
     /// What the fence of a lease is: of votes, number of nodes, ballot, least.
-    pub fence: fn(&VoteCount, usize, u64, u64) -> Fence,
+    pub fence: fn(&VoteCount, usize, u64, u64) -> FenceVerdict,
     /// How long a lease has left, of what is left at its nodes in the order of their answers.
     pub left: fn(&mut [Duration], usize) -> Duration,
     /// Whether what was granted without a majority is taken back.

@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::select;
 
 use super::{
-    ballot::{Fence, block, propose},
+    ballot::{FenceVerdict, block, propose},
     claims::{Candidate, Claim},
     command::{NodeCommand, Vote, Word},
     failure::too_few,
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::Instant,
     store::{Acquire, Granted, StoreError},
-    types::FenceToken,
+    types::Fence,
 };
 
 /// How one try to get a majority of the votes ended.
@@ -138,12 +138,12 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
     ) -> Result<Option<(u64, NodeSet, Vec<Duration>)>, StoreError> {
         let (nodes, votes) = (&self.quorum.nodes, &self.votes);
         match (self.quorum.rules.fence)(votes, nodes.count(), self.ballot, least) {
-            Fence::Accepted { by } => {
+            FenceVerdict::Accepted { by } => {
                 let left = votes.votes(by).map(|(_, vote)| vote.remaining).collect();
                 Ok(Some((self.ballot, by, left)))
             }
-            Fence::ToSettle { fence } if fence > FenceToken::MAX => Err(StoreError::exhausted()),
-            Fence::ToSettle { fence } => {
+            FenceVerdict::ToSettle { fence } if fence > Fence::MAX => Err(StoreError::exhausted()),
+            FenceVerdict::ToSettle { fence } => {
                 let Acquire { ref name, id, .. } = self.candidate.command;
                 let word = Word::Settle { attempt: self.number, fence };
                 let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
@@ -186,7 +186,7 @@ async fn settle<N: QuorumNode>(
     let its_votes = || votes.votes(by).map(|(_, vote)| vote);
     let contended = its_votes().any(|vote: Vote| vote.contended);
     let block = block(its_votes(), fence, seen);
-    let token = |number| FenceToken::try_from(number).map_err(|_| StoreError::exhausted());
+    let token = |number| Fence::try_from(number).map_err(|_| StoreError::exhausted());
     let (first, last) = (token(block.first)?, token(block.last)?);
     let remaining = (quorum.rules.left)(&mut left, quorum.nodes.majority());
     let record = Record {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::types::FenceToken;
+use crate::types::Fence;
 
 /// A time in whole milliseconds.
 pub(super) fn millis(duration: Duration) -> u64 {
@@ -10,6 +10,6 @@ pub(super) fn millis(duration: Duration) -> u64 {
 }
 
 /// A watermark, or 0 for none.
-pub(super) fn watermark(seen: Option<FenceToken>) -> u64 {
-    seen.map_or(0, FenceToken::get)
+pub(super) fn watermark(seen: Option<Fence>) -> u64 {
+    seen.map_or(0, Fence::get)
 }

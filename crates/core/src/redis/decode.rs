@@ -392,7 +392,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::types::{AcquisitionId, FenceToken, RuntimeId};
+    use crate::types::{AcquisitionId, Fence, RuntimeId};
 
     const ID: &str = "00000000-0000-0000-0000-000000000000:7";
 
@@ -400,8 +400,8 @@ mod tests {
         AcquisitionId::new(RuntimeId::new(Uuid::nil()), 7)
     }
 
-    fn token(number: u64) -> FenceToken {
-        FenceToken::try_from(number).unwrap()
+    fn token(number: u64) -> Fence {
+        Fence::try_from(number).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::types::{AcquisitionId, FenceToken, LockName};
+use crate::types::{AcquisitionId, Fence, LockName};
 
 /// The answer to [`Acquire`](super::Acquire).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub enum AcquireAnswer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {
     /// The first token of the grant's block.
-    pub first: FenceToken,
+    pub first: Fence,
     /// The last token of the grant's block.
-    pub last: FenceToken,
+    pub last: Fence,
     /// How long the lease has left, as the server set or found it.
     pub remaining: Duration,
     /// Whether others stand in the queue.
@@ -112,7 +112,7 @@ pub enum ForceReleaseAnswer {
     /// The inspected lease has ended.
     Ended {
         /// A token above that of the ended lease, to close gates to it; `None` if none is left.
-        fence: Option<FenceToken>,
+        fence: Option<Fence>,
     },
     /// The inspected lease had ended before; nothing was changed.
     Changed,
@@ -124,7 +124,7 @@ pub enum Inspection {
     /// Nobody holds it.
     Free {
         /// The last token that was granted, if the counter is still known.
-        last_fence: Option<FenceToken>,
+        last_fence: Option<Fence>,
     },
     /// Somebody holds it.
     Held(LeaseRecord),
@@ -149,7 +149,7 @@ pub struct LeaseRecord {
     /// The acquisition that holds the lock.
     pub id: AcquisitionId,
     /// The first token of its grant; that of the present holder's lease may be greater.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// The nested holds; 0 when the lease is only kept closed.
     pub holds: u32,
     /// How long the lease has left without renewal.
@@ -190,7 +190,7 @@ pub enum Push {
         /// The acquisition that held it.
         id: AcquisitionId,
         /// The first token of its grant.
-        fence: FenceToken,
+        fence: Fence,
     },
     /// Another runtime waits for a lock that this runtime keeps; the first in the queue repeats it
     /// with its heartbeats.
@@ -200,7 +200,7 @@ pub enum Push {
         /// The acquisition that holds it.
         id: AcquisitionId,
         /// The first token of its grant.
-        fence: FenceToken,
+        fence: Fence,
     },
     /// A message that no script of this store sends. It was dropped.
     Unexpected,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     lease::HoldUpdate,
-    types::{AcquisitionId, FenceToken, LockName, Replication, RuntimeLabel, Ttl},
+    types::{AcquisitionId, Fence, LockName, Replication, RuntimeLabel, Ttl},
 };
 
 /// What a runtime asks of a store. It owns its words, so it can wait, travel with others, and be sent
@@ -138,7 +138,7 @@ pub struct Acquire {
     /// How long the lease lives without renewal.
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
-    pub watermark: Option<FenceToken>,
+    pub watermark: Option<Fence>,
     /// The asking runtime's label, kept with the lease.
     pub label: RuntimeLabel,
     /// Whether the runtime may keep the lock idle after its last lease: those who queue behind it
@@ -188,7 +188,7 @@ pub struct Waiter {
     /// How long the lease lives once it is renewed.
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
-    pub watermark: Option<FenceToken>,
+    pub watermark: Option<Fence>,
     /// Whether the runtime may keep the lock idle; see [`Acquire::keeps`].
     pub keeps: bool,
     /// The heartbeat.
@@ -203,7 +203,7 @@ pub struct Hold {
     /// The acquisition that holds it.
     pub id: AcquisitionId,
     /// The fence of the lease.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// The holds, with the number of this change.
     pub update: HoldUpdate,
     /// The ttl to which the lease is extended.
@@ -220,7 +220,7 @@ pub struct Release {
     /// The acquisition that holds it.
     pub id: AcquisitionId,
     /// The first token of its grant.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// Instead of ending it, keep the lease closed for exactly this long, once; stores take it
     /// from [`Release::keep_in_range`].
     pub keep: Option<Duration>,
@@ -236,7 +236,7 @@ pub struct Next {
     /// How long the new lease lives once it is renewed.
     pub ttl: Ttl,
     /// The largest token that the runtime has seen for this name.
-    pub watermark: Option<FenceToken>,
+    pub watermark: Option<Fence>,
     /// The runtime's label, kept with the lease.
     pub label: RuntimeLabel,
     /// Whether the runtime may keep the lock idle; see [`Acquire::keeps`].
@@ -274,7 +274,7 @@ pub struct Renewal {
     /// The acquisition that holds it.
     pub id: AcquisitionId,
     /// The fence of the lease.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,
     /// Which acknowledgements the extension needs.
@@ -308,5 +308,5 @@ pub struct ForceRelease {
     /// The acquisition that was seen holding it.
     pub id: AcquisitionId,
     /// The fence that was seen.
-    pub fence: FenceToken,
+    pub fence: Fence,
 }

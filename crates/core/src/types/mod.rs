@@ -14,7 +14,7 @@ pub use printable::{is_printable, printable};
 pub use replication::{Replication, Terms};
 pub(crate) use stamp::without_words;
 pub use stamp::{
-    AcquisitionId, AcquisitionIdError, FenceToken, FenceTokenError, RuntimeId, Stamp, StampError,
+    AcquisitionId, AcquisitionIdError, Fence, FenceError, RuntimeId, Stamp, StampError,
 };
 pub use ttl::{SettingError, Ttl};
 pub use words::{Class, Namespace, RuntimeLabel};

@@ -31,14 +31,14 @@ use uuid::{Uuid, fmt::Hyphenated};
 // ADR 0008
 pub struct Stamp {
     /// The fence that came with the lease.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// The id of the lease.
     pub lease: AcquisitionId,
 }
 
 impl Stamp {
     /// Joins a lease's fence and id.
-    pub fn new(fence: FenceToken, lease: AcquisitionId) -> Self {
+    pub fn new(fence: Fence, lease: AcquisitionId) -> Self {
         Self { fence, lease }
     }
 }
@@ -77,19 +77,19 @@ pub struct StampError {
 /// # Examples
 ///
 /// ```
-/// use leasehold::FenceToken;
+/// use leasehold::Fence;
 ///
-/// let older = FenceToken::try_from(41_i64)?;
-/// let newer: FenceToken = "42".parse()?;
+/// let older = Fence::try_from(41_i64)?;
+/// let newer: Fence = "42".parse()?;
 /// assert!(older < newer);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "u64", into = "u64"))]
-pub struct FenceToken(NonZeroU64);
+pub struct Fence(NonZeroU64);
 
-impl FenceToken {
+impl Fence {
     /// The greatest token, 2^53 − 1.
     pub const MAX: u64 = (1 << 53) - 1;
 
@@ -105,32 +105,32 @@ impl FenceToken {
     }
 }
 
-impl TryFrom<u64> for FenceToken {
-    type Error = FenceTokenError;
+impl TryFrom<u64> for Fence {
+    type Error = FenceError;
 
     fn try_from(value: u64) -> Result<Self, Self::Error> {
         match NonZeroU64::new(value) {
             Some(token) if value <= Self::MAX => Ok(Self(token)),
-            _ => Err(FenceTokenError { value: value.to_string() }),
+            _ => Err(FenceError { value: value.to_string() }),
         }
     }
 }
 
-impl TryFrom<i64> for FenceToken {
-    type Error = FenceTokenError;
+impl TryFrom<i64> for Fence {
+    type Error = FenceError;
 
     fn try_from(value: i64) -> Result<Self, Self::Error> {
-        let error = |_| FenceTokenError { value: value.to_string() };
+        let error = |_| FenceError { value: value.to_string() };
         u64::try_from(value).map_err(error).and_then(Self::try_from)
     }
 }
 
-impl FromStr for FenceToken {
-    type Err = FenceTokenError;
+impl FromStr for Fence {
+    type Err = FenceError;
 
     /// Reads what [`Display`](fmt::Display) writes: digits without a sign or leading zeros.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || FenceTokenError { value: beginning(text) };
+        let error = || FenceError { value: beginning(text) };
         if !text.starts_with(|first| matches!(first, '1'..='9')) {
             return Err(error());
         }
@@ -138,20 +138,20 @@ impl FromStr for FenceToken {
     }
 }
 
-impl From<FenceToken> for u64 {
-    fn from(token: FenceToken) -> Self {
+impl From<Fence> for u64 {
+    fn from(token: Fence) -> Self {
         token.get()
     }
 }
 
-impl From<FenceToken> for i64 {
-    fn from(token: FenceToken) -> Self {
+impl From<Fence> for i64 {
+    fn from(token: Fence) -> Self {
         // Never out of range: a token is at most 2^53 - 1.
         token.get().cast_signed()
     }
 }
 
-impl fmt::Display for FenceToken {
+impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -159,8 +159,8 @@ impl fmt::Display for FenceToken {
 
 /// A value that is not a fence token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{value} is not a fence token; tokens lie between 1 and {}", FenceToken::MAX)]
-pub struct FenceTokenError {
+#[error("{value} is not a fence token; tokens lie between 1 and {}", Fence::MAX)]
+pub struct FenceError {
     value: String,
 }
 
@@ -371,12 +371,12 @@ mod tests {
     /// The stamp of lease `lease` with a fence.
     fn stamp(fence: u64, lease: u64) -> Stamp {
         let lease = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), lease);
-        Stamp::new(FenceToken::try_from(fence).unwrap(), lease)
+        Stamp::new(Fence::try_from(fence).unwrap(), lease)
     }
 
     #[test]
     fn a_stamp_reads_back_what_it_writes() {
-        let greatest = stamp(FenceToken::MAX, 3);
+        let greatest = stamp(Fence::MAX, 3);
         assert_eq!(greatest.to_string(), "9007199254740991 00000000-0000-0000-0000-000000000007:3");
         assert_eq!(greatest.to_string().parse(), Ok(greatest));
         for text in ["", "41", "41 x:1", "0 00000000-0000-0000-0000-000000000007:3"] {
@@ -386,11 +386,11 @@ mod tests {
 
     #[test]
     fn tokens_stay_within_what_storages_can_hold() {
-        assert!(FenceToken::try_from(0_u64).is_err());
-        assert!(FenceToken::try_from(-1_i64).is_err());
-        assert!(FenceToken::try_from(FenceToken::MAX + 1).is_err());
-        assert!("12a".parse::<FenceToken>().is_err());
-        let greatest = FenceToken::try_from(FenceToken::MAX).unwrap();
+        assert!(Fence::try_from(0_u64).is_err());
+        assert!(Fence::try_from(-1_i64).is_err());
+        assert!(Fence::try_from(Fence::MAX + 1).is_err());
+        assert!("12a".parse::<Fence>().is_err());
+        let greatest = Fence::try_from(Fence::MAX).unwrap();
         assert_eq!(i64::from(greatest), 9_007_199_254_740_991);
         assert_eq!(greatest.to_string(), "9007199254740991");
         assert_eq!(greatest.to_string().parse(), Ok(greatest));

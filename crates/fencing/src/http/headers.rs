@@ -12,10 +12,10 @@ pub(super) const LEASE: HeaderName = HeaderName::from_static("leasehold-lease");
 /// Puts a stamp on a request, and replaces an earlier one.
 ///
 /// ```
-/// # use leasehold_core::{AcquisitionId, FenceToken, RuntimeId, Stamp};
+/// # use leasehold_core::{AcquisitionId, Fence, RuntimeId, Stamp};
 /// # use leasehold_fencing::http::{put_stamp, read_stamp};
 /// # let lease = AcquisitionId::new(RuntimeId::new(uuid::Uuid::nil()), 3);
-/// # let stamp = Stamp::new(FenceToken::try_from(41_u64)?, lease); // guard.stamp()
+/// # let stamp = Stamp::new(Fence::try_from(41_u64)?, lease); // guard.stamp()
 /// let mut request = http::Request::put("/articles/7").body("9 left")?;
 /// put_stamp(request.headers_mut(), stamp);
 ///

@@ -3,7 +3,7 @@ use std::{
     sync::Arc,
 };
 
-use leasehold_core::{FenceToken, Mutex, Stamp};
+use leasehold_core::{Fence, Mutex, Stamp};
 use tokio::{
     select,
     sync::{self, watch},
@@ -21,7 +21,7 @@ pub(super) struct ResourceQueues(Mutex<HashMap<Arc<str>, ResourceQueue>>);
 /// The requests for one resource.
 #[derive(Debug, Default)]
 struct ResourceQueue {
-    fences: Vec<FenceToken>,
+    fences: Vec<Fence>,
     turns: Arc<Turns>,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use leasehold_core::{
-    FenceToken, Stamp, StoreError,
+    Fence, Stamp, StoreError,
     StoreErrorKind::{self, Config, Corrupt, Definite, Indeterminate},
 };
 use sqlx::{AssertSqlSafe, Encode, PgConnection, Postgres, Row, Type, postgres::PgRow};
@@ -112,7 +112,7 @@ pub(super) fn stamp_of(
     if (fence, lease.as_str()) == (0, "") {
         return Ok(None);
     }
-    let (Ok(token), Ok(id)) = (FenceToken::try_from(fence), lease.parse()) else {
+    let (Ok(token), Ok(id)) = (Fence::try_from(fence), lease.parse()) else {
         return Err(not_a_stamp(&format!("fence {fence} and lease {lease:?}"), resource).into());
     };
     Ok(Some(Stamp::new(token, id)))

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_the_table_is_that_of_fences() {
-        let greatest = leasehold_core::FenceToken::MAX;
+        let greatest = leasehold_core::Fence::MAX;
         assert!(FenceTable::CREATE.contains(&format!("BETWEEN 1 AND {greatest})")));
     }
 

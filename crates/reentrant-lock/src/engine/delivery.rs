@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, Ttl,
+    AcquisitionId, Fence, Instant, LockName, Ttl,
     lease::{HoldUpdate, LeaseState},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
 };
@@ -34,7 +34,7 @@ pub(crate) struct Delivery {
 pub(super) enum DeliveryKind {
     /// End a lease.
     Release {
-        fence: FenceToken,
+        fence: Fence,
         closed_until: Option<Instant>,
         /// Who sends it; `None` where the state of the name does not wait for the answer.
         sender: Option<Sender>,

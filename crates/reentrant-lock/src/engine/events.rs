@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, FenceToken, Instant, LockName, StoreError, Terms,
+    AcquisitionId, Class, Fence, Instant, LockName, StoreError, Terms,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
@@ -263,7 +263,7 @@ impl Engine {
     }
 
     /// A turn was ended by force: its holder need not wait for a renewal to learn it.
-    pub(super) fn on_force_released(&self, name: &LockName, id: AcquisitionId, first: FenceToken) {
+    pub(super) fn on_force_released(&self, name: &LockName, id: AcquisitionId, first: Fence) {
         // Also while no task holds a lease of it: the task that is offered one is not to take it.
         self.with(name, |entry, env| entry.state.on_force_released(env, TurnId { id, first }));
     }

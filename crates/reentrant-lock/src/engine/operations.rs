@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, Mutex, NamePattern, StoreError,
+    AcquisitionId, Fence, Instant, LockName, Mutex, NamePattern, StoreError,
     lease::{LeaseState, LossReason},
     metric::{Metrics, ReleaseVia},
     outage::{OutageWatch, WatchedStore},
@@ -159,7 +159,7 @@ impl Engine {
         &self,
         name: &LockName,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
     ) -> Result<ForceReleaseAnswer, StoreError> {
         self.check_process()?;
         let now = self.clock.now();

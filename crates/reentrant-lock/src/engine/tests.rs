@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, FenceToken, LockName, LockStore, MemoryStore, RuntimeLabel,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, MemoryStore, RuntimeLabel,
     SystemClock, SystemEntropy,
     lease::{LeaseEnd, LossReason},
     store::{Granted, Inspection, LeaseRecord, Listener, Push},
@@ -86,7 +86,7 @@ async fn look(engine: &Engine, lock: &ReentrantLock) -> LeaseRecord {
 }
 
 fn granted(name: &LockName, id: AcquisitionId, heartbeat: u64) -> Push {
-    let fence = FenceToken::try_from(FenceToken::MAX).expect("the greatest one");
+    let fence = Fence::try_from(Fence::MAX).expect("the greatest one");
     let remaining = Duration::from_secs(60);
     let (contended, regressed) = (false, false);
     let granted = Granted { first: fence, last: fence, remaining, contended, regressed };

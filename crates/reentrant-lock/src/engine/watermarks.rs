@@ -1,4 +1,4 @@
-use leasehold_core::{FenceToken, Instant, LockName, Mutex, NameMap};
+use leasehold_core::{Fence, Instant, LockName, Mutex, NameMap};
 
 use crate::{durations::GENERATION, queue::EndedTurn};
 
@@ -21,7 +21,7 @@ struct Generations {
 
 #[derive(Debug, Clone, Copy)]
 struct NameHistory {
-    last: FenceToken,
+    last: Fence,
     /// How many leases in a row no other runtime wanted; it stops at `needed`.
     unwanted: u8,
     /// How many such leases make it worth keeping the lock idle; none before the first recall.
@@ -65,7 +65,7 @@ impl Watermarks {
     /// As many as fill a hash map that would double with one more.
     const MOST: usize = 28 * 1024;
 
-    pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<FenceToken> {
+    pub(crate) fn of(&self, now: Instant, name: &LockName) -> Option<Fence> {
         self.seen(now, name).map(|seen| seen.last)
     }
 
@@ -97,7 +97,7 @@ impl Watermarks {
         generations.recent.len() + generations.older.len()
     }
 
-    pub(crate) fn saw(&self, now: Instant, name: &LockName, fence: FenceToken) {
+    pub(crate) fn saw(&self, now: Instant, name: &LockName, fence: Fence) {
         let mut generations = self.0.lock();
         generations.turn(now);
         if let Some(seen) = generations.recent.get_mut(name) {
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_largest_token_stays() {
         let marks = Watermarks::default();
-        let token = |value: u64| FenceToken::try_from(value).unwrap();
+        let token = |value: u64| Fence::try_from(value).unwrap();
         marks.saw(Instant::default(), &name(1), token(7));
         marks.saw(Instant::default(), &name(1), token(5));
         assert_eq!(marks.of(Instant::default(), &name(1)), Some(token(7)));
@@ -147,7 +147,7 @@ mod tests {
     fn a_name_is_worth_keeping_from_its_second_use_on() {
         let (marks, at) = (Watermarks::default(), Instant::default());
         assert!(!marks.is_worth_keeping(at, &name(1)));
-        marks.saw(at, &name(1), FenceToken::try_from(7_u64).unwrap());
+        marks.saw(at, &name(1), Fence::try_from(7_u64).unwrap());
         assert!(marks.is_worth_keeping(at, &name(1)));
         assert!(!marks.is_worth_keeping(at, &name(2)));
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn each_recall_doubles_how_many_leases_nobody_may_want_up_to_a_limit() {
         let marks = Watermarks::default();
-        marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
+        marks.saw(Instant::default(), &name(1), Fence::try_from(7_u64).unwrap());
         for needed in [3, 6, 12, 24, 48, 96, 192, 192] {
             ended(&marks, true, 1);
             assert_eq!(leases_until_kept(&marks), needed);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_turn_with_many_leases_makes_a_name_worth_keeping_soon() {
         let marks = Watermarks::default();
-        marks.saw(Instant::default(), &name(1), FenceToken::try_from(7_u64).unwrap());
+        marks.saw(Instant::default(), &name(1), Fence::try_from(7_u64).unwrap());
         for _ in 0..8 {
             ended(&marks, true, 1);
             let _ = leases_until_kept(&marks);
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_idle_names_go() {
         let marks = Watermarks::default();
-        let token = FenceToken::try_from(1_u64).unwrap();
+        let token = Fence::try_from(1_u64).unwrap();
         for i in 0..3 * Watermarks::MOST {
             marks.saw(Instant::default(), &name(i), token);
         }

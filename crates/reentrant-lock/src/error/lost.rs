@@ -1,5 +1,5 @@
 use leasehold_core::{
-    FenceToken, LockName, StoreError,
+    Fence, LockName, StoreError,
     lease::{LeaseEnd, LossReason},
 };
 use leasehold_watchdog::HeldLease;
@@ -14,7 +14,7 @@ pub struct LeaseLost {
     /// The lock.
     pub lock: LockName,
     /// The fence of the lost lease.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// Why it was lost.
     pub reason: LossReason,
 }
@@ -73,7 +73,7 @@ pub enum ReleaseError {
         /// The lock.
         lock: LockName,
         /// The fence of the lease.
-        fence: FenceToken,
+        fence: Fence,
         /// Whether the lock is to stay closed for a while.
         keeps: bool,
         /// Why the server did not confirm it.

@@ -3,7 +3,7 @@
 use std::{error::Error, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, LockName, RuntimeId, StoreError, StoreErrorKind, lease::LossReason,
+    AcquisitionId, Fence, LockName, RuntimeId, StoreError, StoreErrorKind, lease::LossReason,
 };
 use uuid::Uuid;
 
@@ -17,8 +17,8 @@ fn lock() -> LockName {
     LockName::new(NAME).unwrap()
 }
 
-fn fence() -> FenceToken {
-    FenceToken::try_from(7_u64).unwrap()
+fn fence() -> Fence {
+    Fence::try_from(7_u64).unwrap()
 }
 
 fn cause() -> StoreError {

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, LockName};
+use leasehold_core::{AcquisitionId, Fence, Instant, LockName};
 use leasehold_watchdog::HeldLease;
 
 use crate::graph::Cycle;
@@ -104,7 +104,7 @@ pub struct HolderInfo {
     /// The turn of the holder's runtime; the id of its first lease.
     pub lease: AcquisitionId,
     /// The first fence of the turn.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// How long the runtime has had the lock; in an outage, how long its present task has.
     pub held_for: Duration,
     /// How long the lease has left without renewal; of a kept one, until the lock opens.
@@ -226,7 +226,7 @@ mod tests {
             let holder = HolderInfo {
                 label: "billing".into(),
                 lease: AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1),
-                fence: FenceToken::try_from(7_u64).unwrap(),
+                fence: Fence::try_from(7_u64).unwrap(),
                 held_for: Duration::from_millis(held_for),
                 remaining: may_wait,
                 kept,

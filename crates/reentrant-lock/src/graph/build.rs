@@ -120,7 +120,7 @@ fn possible(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::{AcquisitionId, FenceToken, LockName, store::WaiterRecord};
+    use leasehold_core::{AcquisitionId, Fence, LockName, store::WaiterRecord};
     use uuid::Uuid;
 
     use super::*;
@@ -138,7 +138,7 @@ mod tests {
         };
         let lease = LeaseRecord {
             id: id(holder),
-            fence: FenceToken::try_from(7_u64).unwrap(),
+            fence: Fence::try_from(7_u64).unwrap(),
             holds: 1,
             remaining: Duration::from_secs(30),
             label: holder.to_string(),

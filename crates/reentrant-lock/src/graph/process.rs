@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{FenceToken, LockName, RuntimeId};
+use leasehold_core::{Fence, LockName, RuntimeId};
 
 /// A process: one runtime, with what it holds and what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Hold {
     /// The lock.
     pub lock: LockName,
     /// The first fence of the process's turn.
-    pub fence: FenceToken,
+    pub fence: Fence,
     /// How long ago the turn began.
     pub held_for: Duration,
     /// How long the lease has left without renewal.

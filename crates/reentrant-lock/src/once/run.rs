@@ -1,8 +1,7 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind,
-    backoff,
+    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, backoff,
     store::{Inspection, LeaseRecord},
 };
 use tokio::select;
@@ -295,7 +294,7 @@ pub struct Duplicate {
     /// rest of the window, or of the lease's ttl, which is extended while the run goes on.
     pub remaining: Duration,
     /// The fence of the first run, under which it may have written its result.
-    pub fence: FenceToken,
+    pub fence: Fence,
 }
 
 /// How far a run is, as the store knows it.

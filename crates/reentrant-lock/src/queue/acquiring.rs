@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, StoreErrorKind, Terms,
+    AcquisitionId, Fence, Instant, StoreError, StoreErrorKind, Terms,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Granted, Heartbeat, RenewAnswer},
@@ -52,7 +52,7 @@ pub(crate) struct Lead {
     pub(crate) keeps: bool,
     pub(crate) sent_at: Instant,
     /// The first token of the last turn begun: the watermark may be forgotten by now.
-    pub(crate) begun: Option<FenceToken>,
+    pub(crate) begun: Option<Fence>,
 }
 
 /// What a task gets that joins: a place `P` in line, or a lease `L`.

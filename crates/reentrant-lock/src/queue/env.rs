@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Entropy, FenceToken, Instant, LockName, RuntimeId, Secret, StoreError,
+    AcquisitionId, Entropy, Fence, Instant, LockName, RuntimeId, Secret, StoreError,
     StoreErrorKind, Terms, Ttl,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, KeptOutcome, ReleaseVia},
@@ -133,7 +133,7 @@ pub(crate) enum Outgoing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TurnId {
     pub(crate) id: AcquisitionId,
-    pub(crate) first: FenceToken,
+    pub(crate) first: Fence,
 }
 
 impl TurnId {

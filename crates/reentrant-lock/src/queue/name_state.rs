@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{FenceToken, Instant, metric::KeptOutcome};
+use leasehold_core::{Fence, Instant, metric::KeptOutcome};
 use leasehold_watchdog::Watch;
 
 use crate::{durations::ASK_AGAIN, error::QueuePosition, timing::closed_for};
@@ -78,7 +78,7 @@ pub(crate) struct NameState {
     /// What the runtime takes back; the engine tells it how each withdrawal goes.
     pub(crate) withdrawals: Withdrawals,
     /// The first token of the last turn begun.
-    pub(super) begun: Option<FenceToken>,
+    pub(super) begun: Option<Fence>,
     /// Whether turns are kept when no task holds them, as the latest task asked.
     pub(super) keep: Option<Keep>,
     /// The last turn that another runtime wanted and that was not the present one.

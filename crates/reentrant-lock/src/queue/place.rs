@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, StoreError, Terms, backoff,
+    AcquisitionId, Fence, Instant, StoreError, Terms, backoff,
     store::{Heartbeat, Place as Position, Waiter},
 };
 
@@ -27,7 +27,7 @@ pub(crate) struct QueuedPlace {
     /// From when on the next heartbeat may travel with others that are due.
     early_at: Instant,
     /// The first token of a grant that is being confirmed before a task believes in it.
-    pub(super) confirming: Option<FenceToken>,
+    pub(super) confirming: Option<Fence>,
     pub(super) ahead: Option<u64>,
     failing: Option<Failing>,
     /// How many grants in a row too few replicas had, under ids before this one.
@@ -95,7 +95,7 @@ impl QueuedPlace {
     }
 
     /// Sends the next heartbeat; `begun` as [`NameState::begun`](super::NameState::begun).
-    pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<FenceToken>) -> Beat {
+    pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<Fence>) -> Beat {
         let number = env.numbers.change();
         self.remember(number, env.now);
         self.unanswered.on_send();

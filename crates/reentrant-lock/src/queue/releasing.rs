@@ -1,7 +1,7 @@
 use std::task::Waker;
 
 use leasehold_core::{
-    FenceToken, Instant, StoreError, Terms,
+    Fence, Instant, StoreError, Terms,
     lease::{Grant, LossReason},
     metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
@@ -40,7 +40,7 @@ impl NameState {
     pub(crate) fn on_release(
         &mut self,
         env: &mut Env<'_>,
-        token: FenceToken,
+        token: Fence,
         until: Instant,
         closed_until: Option<Instant>,
         dropped: bool,
@@ -71,7 +71,7 @@ impl NameState {
     }
 
     /// Whether a task holds the lease with `token`, as far as this runtime knows.
-    pub(crate) fn has_lease(&self, token: FenceToken) -> bool {
+    pub(crate) fn has_lease(&self, token: Fence) -> bool {
         self.turn().is_some_and(|turn| turn.has_lease(token))
     }
 

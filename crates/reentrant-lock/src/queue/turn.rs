@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    FenceToken, Instant, StoreError, StoreErrorKind, Terms, lease::Grant, metric::WakeSource,
+    Fence, Instant, StoreError, StoreErrorKind, Terms, lease::Grant, metric::WakeSource,
 };
 use leasehold_watchdog::Watch;
 
@@ -17,7 +17,7 @@ use super::{
 pub(crate) struct Turn {
     pub(super) grant: Arc<Grant>,
     /// The present token of its block; each goes to one task, in order.
-    pub(super) token: FenceToken,
+    pub(super) token: Fence,
     /// Until when the turn is believed in, by what the last holder knew.
     pub(super) until: Instant,
     /// Whether its lease says that the runtime keeps it. Then a runtime that queues behind it recalls
@@ -93,7 +93,7 @@ impl Turn {
         ticket: Ticket,
         source: Option<WakeSource>,
     ) -> bool {
-        let next = FenceToken::try_from(self.token.get() + 1).ok();
+        let next = Fence::try_from(self.token.get() + 1).ok();
         let Some(token) = next.filter(|_| !self.is_spent()) else { return false };
         self.token = token;
         self.to_serve = self.to_serve.saturating_sub(1);
@@ -115,7 +115,7 @@ impl Turn {
         Some(TakenToken { turn, token, offer, until, watch, first })
     }
 
-    pub(super) fn has_lease(&self, token: FenceToken) -> bool {
+    pub(super) fn has_lease(&self, token: Fence) -> bool {
         matches!(self.token_state, TokenState::Held) && self.token == token
     }
 
@@ -190,7 +190,7 @@ impl UnansweredCommands {
 #[derive(Debug)]
 pub(crate) struct TakenToken {
     pub(crate) turn: Arc<Grant>,
-    pub(crate) token: FenceToken,
+    pub(crate) token: Fence,
     pub(crate) offer: Offer,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,

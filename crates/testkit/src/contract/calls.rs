@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, NamePattern, Replication,
-    RuntimeLabel, StoreError, Ttl,
+    AcquisitionId, Fence, Instant, LockName, LockStore, NamePattern, Replication, RuntimeLabel,
+    StoreError, Ttl,
     lease::HoldUpdate,
     store::{
         Acquire, AcquireAnswer, Ask, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
@@ -71,7 +71,7 @@ impl Calls {
         &self,
         id: AcquisitionId,
         ttl: Ttl,
-        watermark: Option<FenceToken>,
+        watermark: Option<Fence>,
     ) -> Result<AcquireAnswer, StoreError> {
         self.ask(id, ttl, watermark, None).await
     }
@@ -81,7 +81,7 @@ impl Calls {
         &self,
         id: AcquisitionId,
         ttl: Ttl,
-        watermark: Option<FenceToken>,
+        watermark: Option<Fence>,
         heartbeat: Heartbeat,
     ) -> Result<AcquireAnswer, StoreError> {
         self.ask(id, ttl, watermark, Some(heartbeat)).await
@@ -91,7 +91,7 @@ impl Calls {
         &self,
         id: AcquisitionId,
         ttl: Ttl,
-        watermark: Option<FenceToken>,
+        watermark: Option<Fence>,
         wait: Option<Heartbeat>,
     ) -> Result<AcquireAnswer, StoreError> {
         let Self { ref name, deadline, keeps, acks, .. } = *self;
@@ -105,7 +105,7 @@ impl Calls {
         &self,
         id: AcquisitionId,
         ttl: Ttl,
-        watermark: Option<FenceToken>,
+        watermark: Option<Fence>,
         heartbeat: Heartbeat,
     ) -> Waiter {
         Waiter { name: self.name.clone(), id, ttl, watermark, keeps: self.keeps, heartbeat }
@@ -128,7 +128,7 @@ impl Calls {
     pub async fn hold(
         &self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         (count, number): (u32, u64),
         ttl: Ttl,
     ) -> Result<HoldAnswer, StoreError> {
@@ -142,7 +142,7 @@ impl Calls {
     pub async fn release(
         &self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         keep: Option<Duration>,
     ) -> Result<ReleaseAnswer, StoreError> {
         let name = self.name.clone();
@@ -154,7 +154,7 @@ impl Calls {
     pub async fn release_and_queue(
         &self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         keep: Option<Duration>,
         next: &Waiter,
     ) -> Result<ReleaseAnswer, StoreError> {
@@ -165,7 +165,7 @@ impl Calls {
     }
 
     /// One renewal of the name.
-    pub fn renewal(&self, id: AcquisitionId, fence: FenceToken, ttl: Ttl) -> Renewal {
+    pub fn renewal(&self, id: AcquisitionId, fence: Fence, ttl: Ttl) -> Renewal {
         Renewal { name: self.name.clone(), id, fence, ttl, acks: self.acks }
     }
 
@@ -208,7 +208,7 @@ impl Calls {
     pub async fn force_release(
         &self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
     ) -> Result<ForceReleaseAnswer, StoreError> {
         let name = self.name.clone();
         self.store.ask(ForceRelease { name, id, fence }, self.deadline).await

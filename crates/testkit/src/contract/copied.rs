@@ -1,4 +1,4 @@
-use leasehold_core::{AcquisitionId, FenceToken};
+use leasehold_core::{AcquisitionId, Fence};
 
 use super::{
     scene::Scene,
@@ -57,7 +57,7 @@ impl Copied {
     ];
 
     /// Sends the command; the answer, as it shows itself.
-    pub async fn send(self, scene: &Scene, id: AcquisitionId, fence: FenceToken) -> String {
+    pub async fn send(self, scene: &Scene, id: AcquisitionId, fence: Fence) -> String {
         match self {
             Self::Acquire => format!("{:?}", scene.acquire(id).await),
             Self::Hold => format!("{:?}", scene.hold(id, fence, (2, 1)).await),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{FencePolicy, FenceToken, LockName, seam::Part};
+use leasehold_core::{Fence, FencePolicy, LockName, seam::Part};
 
 use super::subject::Snapshot;
 use crate::RedisServer;
@@ -231,7 +231,7 @@ impl Keyspace<'_> {
     /// Leaves a lease one token.
     pub(super) fn exhaust(&self, key: &str) {
         let version = if self.layout == Layout::Alone { "" } else { "v4 " };
-        let text = format!("{version}{} 0", FenceToken::MAX - 1);
+        let text = format!("{version}{} 0", Fence::MAX - 1);
         self.server.command(&["SET", key, &text, "PX", "604800000"]);
     }
 

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, FencePolicy, FenceSettings, FenceToken, Instant, LockName, LockStore, MemoryStore,
+    Clock, Fence, FencePolicy, FenceSettings, Instant, LockName, LockStore, MemoryStore,
     Replication, RuntimeLabel, Ttl,
     seam::Part,
     store::{Acquire, AcquireAnswer, Ask, Release},
@@ -120,13 +120,13 @@ impl StoreUnderTest for MemorySubject {
     fn exhaust<'a>(&'a self, name: &'a LockName) -> Task<'a> {
         Box::pin(async move {
             assert_eq!(self.fencing.policy, FencePolicy::TimeFloor);
-            let last_day = Duration::from_micros(FenceToken::MAX - 3_600_000_000);
+            let last_day = Duration::from_micros(Fence::MAX - 3_600_000_000);
             self.clock.advance(last_day.saturating_sub(self.clock.unix_time()));
             let store = self.memory();
             store.clear();
             let (name, id) = (name.clone(), alice(u64::MAX));
             let label = RuntimeLabel::new("the last but one");
-            let watermark = FenceToken::try_from(FenceToken::MAX - 2).ok();
+            let watermark = Fence::try_from(Fence::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
             let (keeps, wait, acks) = (false, None, Replication::NONE);
             let acquire =
@@ -134,7 +134,7 @@ impl StoreUnderTest for MemorySubject {
             let Ok(AcquireAnswer::Granted(granted)) = store.ask(acquire, deadline).await else {
                 panic!("{name} is not free");
             };
-            assert_eq!(granted.last.get(), FenceToken::MAX - 1);
+            assert_eq!(granted.last.get(), Fence::MAX - 1);
             let (fence, keep, next) = (granted.first, None, None);
             let release = Release { name, id, fence, keep, next };
             store.ask(release, deadline).await.expect("memory does not fail");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, LockStore, RuntimeId,
+    AcquisitionId, Fence, LockStore, RuntimeId,
     store::{Granted, Listener, Push},
 };
 
@@ -115,7 +115,7 @@ impl PushLog {
     /// # Cancel safety
     ///
     /// Dropping the future loses no push.
-    pub async fn force_released(&self) -> (AcquisitionId, FenceToken) {
+    pub async fn force_released(&self) -> (AcquisitionId, Fence) {
         match self.told().await {
             Push::ForceReleased { id, fence, .. } => (id, fence),
             other => panic!("a forced release was expected and not {other:?}"),
@@ -131,7 +131,7 @@ impl PushLog {
     /// # Cancel safety
     ///
     /// Dropping the future loses no push.
-    pub async fn wanted(&self) -> (AcquisitionId, FenceToken) {
+    pub async fn wanted(&self) -> (AcquisitionId, Fence) {
         match self.told().await {
             Push::Wanted { id, fence, .. } => (id, fence),
             other => panic!("a recall was expected and not {other:?}"),

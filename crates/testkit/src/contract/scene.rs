@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, LockName, Ttl,
+    AcquisitionId, Fence, LockName, Ttl,
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord,
         ReleaseAnswer, RenewAnswer, Renewal,
@@ -81,11 +81,7 @@ impl Scene {
     }
 
     /// Acquires for 60 s with a watermark and expects a grant.
-    pub async fn granted_seeing(
-        &self,
-        id: AcquisitionId,
-        watermark: Option<FenceToken>,
-    ) -> Granted {
+    pub async fn granted_seeing(&self, id: AcquisitionId, watermark: Option<Fence>) -> Granted {
         match self.calls().acquire(id, ttl(60), watermark).await {
             Ok(AcquireAnswer::Granted(granted)) => granted,
             other => panic!("{id} expected a grant and got {other:?}"),
@@ -101,12 +97,7 @@ impl Scene {
     }
 
     /// Tells a number of holds, and extends to 60 s.
-    pub async fn hold(
-        &self,
-        id: AcquisitionId,
-        fence: FenceToken,
-        holds: (u32, u64),
-    ) -> HoldAnswer {
+    pub async fn hold(&self, id: AcquisitionId, fence: Fence, holds: (u32, u64)) -> HoldAnswer {
         self.hold_for(id, fence, holds, ttl(60)).await
     }
 
@@ -114,7 +105,7 @@ impl Scene {
     pub async fn hold_for(
         &self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         holds: (u32, u64),
         ttl: Ttl,
     ) -> HoldAnswer {
@@ -122,17 +113,12 @@ impl Scene {
     }
 
     /// Releases.
-    pub async fn release(&self, id: AcquisitionId, fence: FenceToken) -> ReleaseAnswer {
+    pub async fn release(&self, id: AcquisitionId, fence: Fence) -> ReleaseAnswer {
         self.calls().release(id, fence, None).await.expect("release")
     }
 
     /// Releases, and keeps the lock closed for a while.
-    pub async fn keep(
-        &self,
-        id: AcquisitionId,
-        fence: FenceToken,
-        time: Duration,
-    ) -> ReleaseAnswer {
+    pub async fn keep(&self, id: AcquisitionId, fence: Fence, time: Duration) -> ReleaseAnswer {
         self.calls().release(id, fence, Some(time)).await.expect("keep")
     }
 
@@ -142,12 +128,12 @@ impl Scene {
     }
 
     /// Renews one lease to 60 s.
-    pub async fn renew(&self, id: AcquisitionId, fence: FenceToken) -> RenewAnswer {
+    pub async fn renew(&self, id: AcquisitionId, fence: Fence) -> RenewAnswer {
         self.renew_for(id, fence, ttl(60)).await
     }
 
     /// Renews one lease.
-    pub async fn renew_for(&self, id: AcquisitionId, fence: FenceToken, ttl: Ttl) -> RenewAnswer {
+    pub async fn renew_for(&self, id: AcquisitionId, fence: Fence, ttl: Ttl) -> RenewAnswer {
         self.renew_all(&[self.calls().renewal(id, fence, ttl)]).await.remove(0)
     }
 
@@ -174,7 +160,7 @@ impl Scene {
     }
 
     /// Looks at the lock and expects nobody; the last fence, if it is known.
-    pub async fn free(&self) -> Option<FenceToken> {
+    pub async fn free(&self) -> Option<Fence> {
         match self.inspect().await {
             Inspection::Free { last_fence } => last_fence,
             Inspection::Held(record) => panic!("{} is held by {record:?}", self.name),
@@ -182,7 +168,7 @@ impl Scene {
     }
 
     /// Ends a lease that was inspected.
-    pub async fn force_release(&self, id: AcquisitionId, fence: FenceToken) -> ForceReleaseAnswer {
+    pub async fn force_release(&self, id: AcquisitionId, fence: Fence) -> ForceReleaseAnswer {
         self.calls().force_release(id, fence).await.expect("force_release")
     }
 

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, RuntimeId,
+    AcquisitionId, Fence, RuntimeId,
     store::{AcquireAnswer, Granted, Heartbeat, Place, ReleaseAnswer, Waiter},
 };
 
@@ -70,7 +70,7 @@ impl Scene {
     pub async fn release_and_queue(
         &self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         next: AcquisitionId,
     ) -> ReleaseAnswer {
         let next = self.calls().waiter(next, ttl(60), None, Self::beat(7));

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold_core::{AcquisitionId, FenceToken, RuntimeId, Stamp};
+use leasehold_core::{AcquisitionId, Fence, RuntimeId, Stamp};
 use uuid::Uuid;
 
 use super::{
@@ -87,5 +87,5 @@ impl Scene {
 /// Panics if the fence is none.
 pub fn stamp(fence: u64, lease: u64) -> Stamp {
     let lease = AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), lease);
-    Stamp::new(FenceToken::try_from(fence).expect("the case uses a fence"), lease)
+    Stamp::new(Fence::try_from(fence).expect("the case uses a fence"), lease)
 }

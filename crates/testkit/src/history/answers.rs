@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
-use leasehold_core::{AcquisitionId, FenceToken, seam::Part};
+use leasehold_core::{AcquisitionId, Fence, seam::Part};
 
 use super::{deed::Deed, event::Event, violation::Violation};
 
 /// Checks the server's answers against each other: a command changes the lease that it names and
 /// no other, and what was withdrawn is neither queued nor granted again.
 pub(super) fn check(events: &[Event], violations: &mut Vec<Violation>) {
-    let mut stands: Option<(AcquisitionId, FenceToken)> = None;
+    let mut stands: Option<(AcquisitionId, Fence)> = None;
     let mut dead: BTreeSet<AcquisitionId> = BTreeSet::new();
     for event in events {
         let Event::Spied { at, deed } = *event else { continue };

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId, seam::Part};
 
 use super::{deed::Deed, event::Event};
 
@@ -8,8 +8,8 @@ use super::{deed::Deed, event::Event};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) id: AcquisitionId,
-    pub(super) first: FenceToken,
-    pub(super) last: FenceToken,
+    pub(super) first: Fence,
+    pub(super) last: Fence,
     pub(super) minted_at: Instant,
     /// Since when the server does not stand by it: data was lost, or an operator ended it.
     pub(super) void_since: Option<Instant>,
@@ -32,7 +32,7 @@ impl Block {
 /// All grants that a spy saw; empty where none looked.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    by_first: BTreeMap<(FenceToken, usize), Block>,
+    by_first: BTreeMap<(Fence, usize), Block>,
 }
 
 impl Blocks {
@@ -87,7 +87,7 @@ impl Blocks {
     }
 
     /// The grant to a runtime that a token belongs to.
-    pub(super) fn of(&self, runtime: RuntimeId, fence: FenceToken) -> Option<&Block> {
+    pub(super) fn of(&self, runtime: RuntimeId, fence: Fence) -> Option<&Block> {
         let candidates = self.by_first.range(..=(fence, usize::MAX)).rev().map(|(_, block)| block);
         candidates
             .take(NEIGHBOURS)

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, seam::Part};
+use leasehold_core::{AcquisitionId, Fence, Instant, seam::Part};
 
 use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 
@@ -8,7 +8,7 @@ use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 #[derive(Debug, Default)]
 struct Doors {
     /// As the holders of leases asked: neither another task nor a release may open it before.
-    asked: BTreeMap<FenceToken, (AcquisitionId, Instant)>,
+    asked: BTreeMap<Fence, (AcquisitionId, Instant)>,
     /// As the server answered: nobody may be granted the lock before.
     kept: Option<(AcquisitionId, Instant)>,
     count: usize,
@@ -53,7 +53,7 @@ pub(super) fn times(events: &[Event]) -> impl Iterator<Item = (Instant, Instant)
 
 impl Doors {
     /// A task has a lease of a turn.
-    fn handed_on(&self, first: FenceToken, lease: AcquisitionId, at: Instant) -> Option<Violation> {
+    fn handed_on(&self, first: Fence, lease: AcquisitionId, at: Instant) -> Option<Violation> {
         let (id, until) = *self.asked.get(&first)?;
         (id != lease && at < until).then_some(Violation::OpenedEarly { id, at, until })
     }

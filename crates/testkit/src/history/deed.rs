@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId, seam::Part};
 
 /// What a server did, or what a runtime sent to it, as a spy between the two saw it.
 ///
@@ -12,9 +12,9 @@ pub enum Deed {
         /// Who was granted it.
         id: AcquisitionId,
         /// The first token of the block.
-        first: FenceToken,
+        first: Fence,
         /// The last token of the block.
-        last: FenceToken,
+        last: Fence,
     },
     /// The server answered that an acquisition stands in the queue.
     Queued {
@@ -41,33 +41,33 @@ pub enum Deed {
         /// The acquisition that the command named.
         id: AcquisitionId,
         /// The first token that it named.
-        first: FenceToken,
+        first: Fence,
     },
     /// The server answered that a release ended a lease.
     Ended {
         /// The acquisition that the command named.
         id: AcquisitionId,
         /// The first token that it named.
-        first: FenceToken,
+        first: Fence,
     },
     /// The server answered that a released lock stays closed; told once per grant.
     Kept {
         /// The acquisition that the command named.
         id: AcquisitionId,
         /// The first token that it named.
-        first: FenceToken,
+        first: Fence,
         /// Until when it stays closed.
         until: Instant,
     },
     /// The server told the runtime of a grant that another one wants the lock.
     Wanted {
         /// The first token of its block.
-        first: FenceToken,
+        first: Fence,
     },
     /// An operator ended a grant.
     Forced {
         /// The first token of its block.
-        first: FenceToken,
+        first: Fence,
     },
     /// The server forgot everything.
     Forgot,
@@ -79,7 +79,7 @@ pub enum Deed {
     /// Another server is the master from now on, and what follows is what it does.
     TookOver {
         /// The lease that stands there.
-        stands: Option<(AcquisitionId, FenceToken)>,
+        stands: Option<(AcquisitionId, Fence)>,
         /// Whether it lacks something that was written about the lock, or its clock is ahead.
         is_behind: bool,
         /// Nobody stands by what was granted before; of the grants of this last time before it,
@@ -91,9 +91,9 @@ pub enum Deed {
         /// Who was granted it.
         id: AcquisitionId,
         /// The first token of the block.
-        first: FenceToken,
+        first: Fence,
         /// The last token of the block.
-        last: FenceToken,
+        last: Fence,
         /// Whether the runtime could not know better, and no replica had to acknowledge it: then
         /// nobody stands by it.
         is_void: bool,
@@ -114,7 +114,7 @@ pub enum Deed {
         /// The acquisition that has the turn.
         id: AcquisitionId,
         /// The first token of its block.
-        first: FenceToken,
+        first: Fence,
     },
     /// A runtime sent a withdrawal.
     WithdrawSent {
@@ -126,6 +126,6 @@ pub enum Deed {
         /// The acquisition that has the turn.
         id: AcquisitionId,
         /// The first token of its block.
-        first: FenceToken,
+        first: Fence,
     },
 }

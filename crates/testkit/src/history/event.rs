@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId};
 
 use super::deed::Deed;
 
@@ -25,7 +25,7 @@ pub enum Event {
         /// Who has it.
         worker: Worker,
         /// The fence of the lease.
-        fence: FenceToken,
+        fence: Fence,
         /// The id of the lease.
         lease: AcquisitionId,
         /// Before the request was sent.
@@ -43,7 +43,7 @@ pub enum Event {
     /// The storage answered a write.
     Wrote {
         /// The fence that was presented.
-        fence: FenceToken,
+        fence: Fence,
         /// The lease that was presented.
         lease: AcquisitionId,
         /// When the worker sent the write.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{AcquisitionId, Fence, Instant};
 
 use super::{
     blocks::{Block, Blocks},
@@ -12,7 +12,7 @@ use super::{
 #[derive(Debug, Clone, Copy)]
 struct Grant {
     lease: AcquisitionId,
-    fence: FenceToken,
+    fence: Fence,
     asked_at: Instant,
     granted_at: Instant,
 }
@@ -23,7 +23,7 @@ struct Grant {
 /// A turn that the server has forsaken may hand on tokens for a while: those are not compared.
 pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Violation>) -> usize {
     let mut grants: BTreeMap<AcquisitionId, Grant> = BTreeMap::new();
-    let mut tokens: BTreeMap<FenceToken, AcquisitionId> = BTreeMap::new();
+    let mut tokens: BTreeMap<Fence, AcquisitionId> = BTreeMap::new();
     for event in events {
         let Event::Granted { fence, lease, asked_at, granted_at, .. } = *event else { continue };
         let grant = *grants.entry(lease).or_insert(Grant { lease, fence, asked_at, granted_at });

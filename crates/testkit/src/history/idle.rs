@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId};
 
 use super::{
     blocks::{Block, Blocks},
@@ -35,7 +35,7 @@ pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Viol
         _ => None,
     });
     let Some(times) = keeps else { return };
-    let (mut turns, mut turn_of) = (BTreeMap::<FenceToken, Turn>::new(), BTreeMap::new());
+    let (mut turns, mut turn_of) = (BTreeMap::<Fence, Turn>::new(), BTreeMap::new());
     let (mut wanted, mut recalled) = (BTreeSet::new(), BTreeMap::<RuntimeId, usize>::new());
     for (event, next) in events.iter().zip(events.iter().skip(1).map(Some).chain([None])) {
         match *event {

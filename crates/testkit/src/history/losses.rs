@@ -1,15 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{AcquisitionId, Fence, Instant};
 
 use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 
 /// Checks that nobody who could still believe was told that its lease is gone, unless something had
 /// ended it on the server.
 pub(super) fn check(events: &[Event], blocks: &Blocks, violations: &mut Vec<Violation>) {
-    let mut ended: BTreeSet<FenceToken> = BTreeSet::new();
+    let mut ended: BTreeSet<Fence> = BTreeSet::new();
     let mut withdrawn: BTreeSet<AcquisitionId> = BTreeSet::new();
-    let mut grants: BTreeMap<AcquisitionId, FenceToken> = BTreeMap::new();
+    let mut grants: BTreeMap<AcquisitionId, Fence> = BTreeMap::new();
     let mut ends: BTreeMap<AcquisitionId, Instant> = BTreeMap::new();
     for event in events {
         match *event {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId};
 
 use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 
@@ -10,12 +10,12 @@ struct Sent {
     /// Acquisitions of which a task had a lease.
     had_turn: BTreeSet<AcquisitionId>,
     /// The first tokens of those turns.
-    begun: BTreeSet<FenceToken>,
+    begun: BTreeSet<Fence>,
     /// Acquisitions whose turn was ended.
     ended: BTreeSet<AcquisitionId>,
     withdrawn: BTreeSet<AcquisitionId>,
     /// Grants that were released by their first token.
-    released: BTreeSet<(AcquisitionId, FenceToken)>,
+    released: BTreeSet<(AcquisitionId, Fence)>,
     /// The last acquisition that each runtime asked for.
     last: BTreeMap<RuntimeId, AcquisitionId>,
     told: BTreeSet<AcquisitionId>,

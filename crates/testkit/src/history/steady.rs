@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId};
 
 use super::{blocks::Blocks, deed::Deed, event::Event, violation::Violation};
 
@@ -106,7 +106,7 @@ fn check_grants(
     (from, until): (Instant, Instant),
     violations: &mut Vec<Violation>,
 ) {
-    let mut taken: BTreeSet<FenceToken> = BTreeSet::new();
+    let mut taken: BTreeSet<Fence> = BTreeSet::new();
     for event in events {
         if let Event::Granted { lease, fence, .. } = *event {
             taken.extend(blocks.of(lease.runtime(), fence).map(|block| block.first));

@@ -1,4 +1,4 @@
-use leasehold_core::{AcquisitionId, FenceToken};
+use leasehold_core::{AcquisitionId, Fence};
 
 use super::{event::Event, summary::Summary, violation::Violation};
 
@@ -29,8 +29,8 @@ pub(super) fn check(events: &[Event], summary: &mut Summary, violations: &mut Ve
     }
 }
 
-fn check_writes(writes: &[(u64, FenceToken, AcquisitionId)], violations: &mut Vec<Violation>) {
-    let mut highest: Option<(FenceToken, AcquisitionId)> = None;
+fn check_writes(writes: &[(u64, Fence, AcquisitionId)], violations: &mut Vec<Violation>) {
+    let mut highest: Option<(Fence, AcquisitionId)> = None;
     for &(order, fence, lease) in writes {
         match highest {
             Some((highest, _)) if fence < highest => {

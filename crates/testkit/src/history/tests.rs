@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId, seam::Part};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId, seam::Part};
 use uuid::Uuid;
 
 use super::{Deed, Event, History, Violation};
@@ -15,8 +15,8 @@ fn id(runtime: u128, number: u64) -> AcquisitionId {
     AcquisitionId::new(RuntimeId::new(Uuid::from_u128(runtime)), number)
 }
 
-fn token(fence: u64) -> FenceToken {
-    FenceToken::try_from(fence).unwrap()
+fn token(fence: u64) -> Fence {
+    Fence::try_from(fence).unwrap()
 }
 
 fn spied(at: u64, deed: Deed) -> Event {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant, RuntimeId};
+use leasehold_core::{AcquisitionId, Fence, Instant, RuntimeId};
 
 use super::{
     blocks::{Block, Blocks},
@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The first token of a grant and its runtime: two masters at once may give out the same token.
-type Key = (FenceToken, RuntimeId);
+type Key = (Fence, RuntimeId);
 
 /// What tasks had of one grant.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ struct Turn {
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     lease: AcquisitionId,
-    fence: FenceToken,
+    fence: Fence,
     from: Instant,
     ended: Option<Instant>,
 }
@@ -114,7 +114,7 @@ fn check_order(turn: &Turn, violations: &mut Vec<Violation>) {
 
 /// An acquisition that had a turn never has another one.
 fn check_once(turns: &BTreeMap<Key, Turn>, violations: &mut Vec<Violation>) {
-    let mut begun: BTreeMap<AcquisitionId, FenceToken> = BTreeMap::new();
+    let mut begun: BTreeMap<AcquisitionId, Fence> = BTreeMap::new();
     for ((first, _), turn) in turns {
         let Some(id) = turn.id else { continue };
         if let Some(before) = begun.insert(id, *first) {

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{AcquisitionId, FenceToken, Instant};
+use leasehold_core::{AcquisitionId, Fence, Instant};
 
 /// Why a history cannot be one of a correct lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub enum Violation {
     /// Two leases have the same token.
     SharedToken {
         /// The token.
-        fence: FenceToken,
+        fence: Fence,
         /// One lease.
         first: AcquisitionId,
         /// The other.
@@ -19,30 +19,30 @@ pub enum Violation {
         /// The lease.
         lease: AcquisitionId,
         /// One token.
-        first: FenceToken,
+        first: Fence,
         /// The other.
-        second: FenceToken,
+        second: Fence,
     },
     /// A lease was asked for after another was in its holder's hands, and has a lower token.
     TokenFell {
         /// The lease that was granted before.
-        earlier: (AcquisitionId, FenceToken),
+        earlier: (AcquisitionId, Fence),
         /// The lease that was asked for after that.
-        later: (AcquisitionId, FenceToken),
+        later: (AcquisitionId, Fence),
     },
     /// The storage accepted a lower token after a higher one.
     StaleWrite {
         /// The highest token that it had accepted.
-        highest: FenceToken,
+        highest: Fence,
         /// The token that it accepted after that.
-        accepted: FenceToken,
+        accepted: Fence,
         /// The place in the storage's order.
         order: u64,
     },
     /// The storage accepted one token from two leases.
     SharedWrite {
         /// The token.
-        fence: FenceToken,
+        fence: Fence,
         /// The lease that wrote first.
         first: AcquisitionId,
         /// The lease that wrote after it.
@@ -60,25 +60,25 @@ pub enum Violation {
     /// The server granted a block that does not lie above the one before.
     BlockFell {
         /// The grant before, and its last token.
-        earlier: (AcquisitionId, FenceToken),
+        earlier: (AcquisitionId, Fence),
         /// The grant after it, and its first token.
-        later: (AcquisitionId, FenceToken),
+        later: (AcquisitionId, Fence),
     },
     /// A lease has a token that its runtime was not granted.
     ForeignToken {
         /// The lease.
         lease: AcquisitionId,
         /// The token.
-        fence: FenceToken,
+        fence: Fence,
     },
     /// One acquisition had two turns.
     TwoTurns {
         /// The acquisition.
         id: AcquisitionId,
         /// The first token of one turn.
-        first: FenceToken,
+        first: Fence,
         /// The first token of the other.
-        second: FenceToken,
+        second: Fence,
     },
     /// A lock was opened that was to stay closed for longer.
     OpenedEarly {
@@ -94,7 +94,7 @@ pub enum Violation {
         /// The acquisition that had the turn.
         id: AcquisitionId,
         /// The first token of the turn.
-        first: FenceToken,
+        first: Fence,
         /// When the renewal was sent.
         at: Instant,
     },
@@ -103,7 +103,7 @@ pub enum Violation {
         /// The acquisition that had the turn.
         id: AcquisitionId,
         /// The first token of the turn.
-        first: FenceToken,
+        first: Fence,
         /// When its end was sent.
         at: Instant,
     },
@@ -112,7 +112,7 @@ pub enum Violation {
         /// The acquisition that has the turn.
         id: AcquisitionId,
         /// The first token of the turn.
-        first: FenceToken,
+        first: Fence,
         /// When it had been idle.
         at: Instant,
     },
@@ -121,7 +121,7 @@ pub enum Violation {
         /// The lease.
         lease: AcquisitionId,
         /// The first token of the turn.
-        first: FenceToken,
+        first: Fence,
     },
     /// A runtime asked under an id that it had withdrawn, or whose turn it had ended.
     IdReused {
@@ -154,7 +154,7 @@ pub enum Violation {
         /// The acquisition.
         id: AcquisitionId,
         /// The first token.
-        first: FenceToken,
+        first: Fence,
         /// When.
         at: Instant,
     },
@@ -163,7 +163,7 @@ pub enum Violation {
         /// The acquisition that the command named.
         id: AcquisitionId,
         /// The first token that it named.
-        first: FenceToken,
+        first: Fence,
         /// When.
         at: Instant,
     },
@@ -186,7 +186,7 @@ pub enum Violation {
         /// The acquisition that was granted the lock.
         id: AcquisitionId,
         /// The first token.
-        first: FenceToken,
+        first: Fence,
         /// When it was granted.
         at: Instant,
     },

@@ -5,7 +5,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, RuntimeId, StoreError,
+    AcquisitionId, Fence, Instant, LockName, RuntimeId, StoreError,
     store::{
         Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, Granted, Heartbeat,
         Heartbeats, Hold, HoldAnswer, Inspect, Next, Push, Release, ReleaseAnswer, RenewAnswer,
@@ -24,9 +24,9 @@ pub struct Spy {
 #[derive(Debug, Default)]
 struct Book {
     histories: BTreeMap<LockName, History>,
-    minted: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
-    kept: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
-    released: BTreeSet<(LockName, AcquisitionId, FenceToken)>,
+    minted: BTreeSet<(LockName, AcquisitionId, Fence)>,
+    kept: BTreeSet<(LockName, AcquisitionId, Fence)>,
+    released: BTreeSet<(LockName, AcquisitionId, Fence)>,
 }
 
 impl Spy {

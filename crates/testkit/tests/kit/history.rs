@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{FenceToken, Instant};
+use leasehold_core::{Fence, Instant};
 use leasehold_testkit::{
     Event, History, Violation,
     history::{Overlap, Summary},
@@ -15,7 +15,7 @@ fn at(millis: u64) -> Instant {
 }
 
 /// The token of the n-th lease.
-fn token(n: u64) -> FenceToken {
+fn token(n: u64) -> Fence {
     fence(100 + 2 * n)
 }
 

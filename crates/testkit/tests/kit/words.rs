@@ -1,5 +1,5 @@
 use leasehold_core::{
-    AcquisitionId, FenceToken, Instant, LockName, LockStore, Replication, RuntimeId, RuntimeLabel,
+    AcquisitionId, Fence, Instant, LockName, LockStore, Replication, RuntimeId, RuntimeLabel,
     StoreError, Ttl,
     store::{Acquire, AcquireAnswer, Ask},
 };
@@ -9,8 +9,8 @@ pub(crate) fn id(number: u64) -> AcquisitionId {
     AcquisitionId::new(RuntimeId::new(Uuid::from_u128(1)), number)
 }
 
-pub(crate) fn fence(token: u64) -> FenceToken {
-    FenceToken::try_from(token).unwrap()
+pub(crate) fn fence(token: u64) -> Fence {
+    Fence::try_from(token).unwrap()
 }
 
 /// Sends an acquire that expects its answer by `deadline`.

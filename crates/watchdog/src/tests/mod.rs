@@ -11,7 +11,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, Clock, Entropy, FenceToken, Instant, LockName, Origin, RuntimeId, Secret,
+    AcquisitionId, Class, Clock, Entropy, Fence, Instant, LockName, Origin, RuntimeId, Secret,
     StoreError, StoreErrorKind, SystemEntropy, Terms, Ttl,
     lease::Grant,
     metric::ClassMetrics,
@@ -90,7 +90,7 @@ impl Scene {
     fn take(&mut self, leases: u64, ttl: Ttl) {
         let now = self.clock.now();
         for number in 0..leases {
-            let fence = FenceToken::try_from(number + 1).unwrap();
+            let fence = Fence::try_from(number + 1).unwrap();
             let granted = Granted {
                 first: fence,
                 last: fence,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{AcquisitionId, FenceToken, ForceReleased, Stamp, fencing::GateError};
+use leasehold::{AcquisitionId, Fence, ForceReleased, Stamp, fencing::GateError};
 use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::{ClockShim, RedisServer};
 use redis::Script;
@@ -136,7 +136,7 @@ fn control() -> String {
             let mut call = script.key("naive");
             let fence: u64 =
                 call.arg(lease.to_string()).invoke_async(&mut raw).await.expect("an answer");
-            Stamp::new(FenceToken::try_from(fence).expect("a free lock"), lease)
+            Stamp::new(Fence::try_from(fence).expect("a free lock"), lease)
         };
         let old = take().await;
         gate.set("{v}", "old", old).await.expect("the only holder writes");

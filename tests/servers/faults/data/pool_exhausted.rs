@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold::{
-    AcquisitionId, FenceToken, Stamp,
+    AcquisitionId, Fence, Stamp,
     error::StoreErrorKind,
     fencing::{Admitted, FenceGate, GateError, RedisGate},
     redis::{RedisConfig, RedisPool},
@@ -25,7 +25,7 @@ const CALL: Duration = Duration::from_millis(300);
 
 fn stamp(fence: u64) -> Stamp {
     let lease = AcquisitionId::new(SystemEntropy.runtime_id(), 1);
-    Stamp::new(FenceToken::try_from(fence).expect("a token"), lease)
+    Stamp::new(Fence::try_from(fence).expect("a token"), lease)
 }
 
 fn gate(server: &RedisServer) -> RedisGate {

@@ -1,4 +1,4 @@
-use leasehold::{FenceToken, Released, error::StoreErrorKind::Corrupt};
+use leasehold::{Fence, Released, error::StoreErrorKind::Corrupt};
 use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::{assert_says, connect, key, refusal, use_lock};
@@ -16,11 +16,11 @@ fn protected() -> String {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let (lock, lease) = (locks.lock("a").expect("a name"), key("a", "lease"));
-        let last_but_one = format!("{} 0", FenceToken::MAX - 1);
+        let last_but_one = format!("{} 0", Fence::MAX - 1);
         server.command(&["SET", &lease, &last_but_one, "PX", "3600000"]);
 
         let guard = lock.acquire().await.expect("the last token");
-        assert_eq!(guard.fence().get(), FenceToken::MAX);
+        assert_eq!(guard.fence().get(), Fence::MAX);
         let inner = guard.reenter().await.expect("the same lease");
         inner.release().await.expect("held to the end");
         assert!(matches!(guard.release().await, Ok(Released::Ended)));
@@ -33,7 +33,7 @@ fn protected() -> String {
             }
         }
         assert!(!lease::is_held(&server, &lease));
-        assert_eq!(LockText::of(&server, &lease).last(), FenceToken::MAX);
+        assert_eq!(LockText::of(&server, &lease).last(), Fence::MAX);
         assert_eq!(server.keys_without_ttl(), [""; 0]);
         // Others are not concerned.
         use_lock(&locks, "b").await;
@@ -49,7 +49,7 @@ return token";
 
 fn control() -> String {
     let server = RedisServer::start();
-    server.command(&["SET", "counter", &FenceToken::MAX.to_string()]);
+    server.command(&["SET", "counter", &Fence::MAX.to_string()]);
     let next = || server.query::<String>(&["EVAL", NAIVE, "1", "counter"]);
     let given = [next(), next(), next()];
     assert!(given[1] == given[0] && given[2] == given[0], "{given:?}");

@@ -1,5 +1,5 @@
 use leasehold::{
-    FenceToken,
+    Fence,
     time::{Clock, Instant, SystemClock},
 };
 use leasehold_testkit::{Event, RedisServer};
@@ -63,7 +63,7 @@ fn pause(plan: &Plan) -> Paused {
 
 impl Paused {
     /// What the tasks got that had asked before their process was stopped, and were served after.
-    fn fences_of_the_tasks_behind(&self) -> Vec<FenceToken> {
+    fn fences_of_the_tasks_behind(&self) -> Vec<Fence> {
         let events = self.finished.history.events().into_iter();
         let fences = events.filter_map(|event| match event {
             Event::Granted { worker, fence, asked_at, granted_at, .. } => {
@@ -76,7 +76,7 @@ impl Paused {
     }
 
     /// The newest fence that others had before the process went on.
-    fn newest_of_others(&self) -> FenceToken {
+    fn newest_of_others(&self) -> Fence {
         let events = self.finished.history.events().into_iter();
         let fences = events.filter_map(|event| match event {
             Event::Granted { worker, fence, granted_at, .. } => {

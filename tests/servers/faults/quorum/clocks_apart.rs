@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{AcquisitionId, FenceToken, Stamp, fencing::GateError};
+use leasehold::{AcquisitionId, Fence, Stamp, fencing::GateError};
 use leasehold_core::{Entropy, SystemEntropy};
 use leasehold_testkit::{QuorumGroup, RedisServer};
 
@@ -44,7 +44,7 @@ fn protected() -> String {
     crew.work(100);
     let second = crew.finish();
     strictly_right(&second);
-    let fences = |finished: &crate::support::crew::Finished| -> Vec<FenceToken> {
+    let fences = |finished: &crate::support::crew::Finished| -> Vec<Fence> {
         let fence = |event| match event {
             leasehold_testkit::Event::Granted { fence, .. } => Some(fence),
             _ => None,
@@ -62,7 +62,7 @@ fn control() -> String {
         let gate = storage::gate_at(&storage.url());
         let take = |number: usize| {
             let [seconds, micros]: [u64; 2] = group.server(number).query(&["TIME"]);
-            let fence = FenceToken::try_from(seconds * 1_000_000 + micros).expect("a time");
+            let fence = Fence::try_from(seconds * 1_000_000 + micros).expect("a time");
             Stamp::new(fence, AcquisitionId::new(SystemEntropy.runtime_id(), 1))
         };
         let old = take(1);

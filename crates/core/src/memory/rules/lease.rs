@@ -9,7 +9,7 @@ use crate::{
         Release, ReleaseAnswer, RenewAnswer, Renewal, WaiterRecord, Withdraw, WithdrawAnswer,
         whole_millis,
     },
-    types::{AcquisitionId, FenceToken, Ttl},
+    types::{AcquisitionId, Fence, Ttl},
 };
 
 /// How many waiters a look shows at most, and how many places it looks at.
@@ -41,12 +41,12 @@ impl Step<'_> {
 
     /// Whether the data of a lease was lost: the lock has counted no further than before this first
     /// token.
-    fn is_lost(&self, first: FenceToken) -> bool {
+    fn is_lost(&self, first: Fence) -> bool {
         self.row.counted(self.now) < first.get()
     }
 
     /// The answer to the release of a lease that is not there.
-    fn gone(&self, first: FenceToken) -> ReleaseAnswer {
+    fn gone(&self, first: Fence) -> ReleaseAnswer {
         if self.is_lost(first) { ReleaseAnswer::DataLost } else { ReleaseAnswer::Gone }
     }
 
@@ -55,7 +55,7 @@ impl Step<'_> {
     fn extend(
         &mut self,
         id: AcquisitionId,
-        fence: FenceToken,
+        fence: Fence,
         ttl: Ttl,
         update: Option<HoldUpdate>,
     ) -> Option<Duration> {
@@ -76,7 +76,7 @@ impl Step<'_> {
     /// Returns who holds the lock, and who waits for it.
     pub(crate) fn inspect(&mut self) -> Inspection {
         let now = self.now;
-        let last_fence = FenceToken::try_from(self.row.counted(now)).ok();
+        let last_fence = Fence::try_from(self.row.counted(now)).ok();
         let waiters = self.waiters();
         let Some(lease) = self.row.lease(now) else { return Inspection::Free { last_fence } };
         Inspection::Held(LeaseRecord {
@@ -146,7 +146,7 @@ impl Step<'_> {
     }
 
     /// Reports what the next acquisition has when the lease is gone; changes nothing.
-    fn report(&mut self, next: Option<&Next>, first: FenceToken) -> ReleaseAnswer {
+    fn report(&mut self, next: Option<&Next>, first: Fence) -> ReleaseAnswer {
         let Some(next) = next else { return self.gone(first) };
         match self.own_grant(next.id) {
             Some(granted) => ReleaseAnswer::NextGranted(granted),

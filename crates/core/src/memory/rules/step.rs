@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::super::row::{CounterRow, LeaseRow, PlaceRow, Queue, Row, ServerTime};
 use crate::{
     store::{FencePolicy, FenceSettings, Granted, Push, StoreError, whole_millis},
-    types::{AcquisitionId, FenceToken, LockName, RuntimeId},
+    types::{AcquisitionId, Fence, LockName, RuntimeId},
 };
 
 /// A watermark further ahead of the clock than this comes from a wrong clock.
@@ -117,13 +117,9 @@ impl Step<'_> {
     ///
     /// A plain counter gives a single token, unless others wait: then the turn may serve as many
     /// tasks as any other.
-    fn block(
-        &self,
-        watermark: Option<FenceToken>,
-        contended: bool,
-    ) -> Option<(FenceToken, FenceToken, bool)> {
+    fn block(&self, watermark: Option<Fence>, contended: bool) -> Option<(Fence, Fence, bool)> {
         let counted = self.row.counted(self.now);
-        let seen = watermark.map_or(0, FenceToken::get);
+        let seen = watermark.map_or(0, Fence::get);
         let seen = if seen > self.now.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
         let floor = counted.max(seen).saturating_add(1);
         // Without a counter it is unknown which of the tokens before this one are taken.
@@ -134,16 +130,16 @@ impl Step<'_> {
             let last = self.raised(floor);
             (floor.max(last.saturating_sub(length - 1)), last)
         };
-        let (first, last) = (FenceToken::try_from(first).ok()?, FenceToken::try_from(last).ok()?);
+        let (first, last) = (Fence::try_from(first).ok()?, Fence::try_from(last).ok()?);
         Some((first, last, seen > counted))
     }
 
-    pub(super) fn token_after(&self, last: u64) -> Option<FenceToken> {
-        FenceToken::try_from(self.raised(last.saturating_add(1))).ok()
+    pub(super) fn token_after(&self, last: u64) -> Option<Fence> {
+        Fence::try_from(self.raised(last.saturating_add(1))).ok()
     }
 
     /// Sets the counter, which outlives a lease of this length.
-    pub(super) fn count(&mut self, last: FenceToken, life: Duration) {
+    pub(super) fn count(&mut self, last: Fence, life: Duration) {
         let ends = self.row.counter(self.now).and_then(|counter| counter.ends);
         let ends = ends.filter(|_| self.settings.policy == FencePolicy::TimeFloor);
         self.row.counter = Some(CounterRow { last: last.get(), ends });

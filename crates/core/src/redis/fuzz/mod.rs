@@ -19,7 +19,7 @@ use super::{
 use crate::{
     diagnosis::facts::Fields,
     store::{KeyScheme, StoreError},
-    types::{AcquisitionId, FenceToken, LockName, Namespace, RuntimeLabel, Stamp, Ttl},
+    types::{AcquisitionId, Fence, LockName, Namespace, RuntimeLabel, Stamp, Ttl},
 };
 
 /// Asserts that an error is short enough to be read.
@@ -88,7 +88,7 @@ proptest! {
         let errors = [
             error,
             told.parse::<AcquisitionId>().map(drop).map_err(|error| error.to_string()),
-            told.parse::<FenceToken>().map(drop).map_err(|error| error.to_string()),
+            told.parse::<Fence>().map(drop).map_err(|error| error.to_string()),
         ];
         for error in errors.into_iter().filter_map(Result::err) {
             // Quoted, each character has up to ten.

@@ -4,8 +4,8 @@ use std::{
 };
 
 use leasehold_core::{
-    Entropy, FenceToken, Instant, LockName, Replication, RuntimeId, Secret, StoreError,
-    StoreErrorKind, Terms, Ttl,
+    Entropy, Fence, Instant, LockName, Replication, RuntimeId, Secret, StoreError, StoreErrorKind,
+    Terms, Ttl,
     lease::LossReason,
     metric::KeptOutcome,
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
@@ -163,8 +163,8 @@ impl Scene {
     }
 }
 
-fn fence(token: u64) -> FenceToken {
-    FenceToken::try_from(token).unwrap()
+fn fence(token: u64) -> Fence {
+    Fence::try_from(token).unwrap()
 }
 
 fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {

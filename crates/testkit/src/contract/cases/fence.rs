@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    FenceToken, StoreErrorKind,
+    Fence, StoreErrorKind,
     seam::Part,
     store::{ForceReleaseAnswer, Place, ReleaseAnswer},
 };
@@ -11,12 +11,12 @@ use leasehold_core::{
 use crate::contract::{RETENTION, Scene, alice, bob, carol, ttl};
 
 /// A token so many hours after another, as the clock counts.
-fn hours_after(token: FenceToken, hours: u64) -> FenceToken {
-    FenceToken::try_from(token.get() + hours * 3_600_000_000).expect("a token")
+fn hours_after(token: Fence, hours: u64) -> Fence {
+    Fence::try_from(token.get() + hours * 3_600_000_000).expect("a token")
 }
 
 /// Grants and ends a lease; its token.
-async fn grant(scene: &Scene, number: u64) -> FenceToken {
+async fn grant(scene: &Scene, number: u64) -> Fence {
     let granted = scene.granted(alice(number)).await;
     assert_eq!(scene.release(alice(number), granted.first).await, ReleaseAnswer::Released);
     granted.last
@@ -102,7 +102,7 @@ pub(crate) async fn a_watermark_a_day_ahead_is_ignored(scene: &Scene) {
 pub(crate) async fn an_exhausted_counter_refuses_grants_and_ends_leases(scene: &Scene) {
     scene.subject().exhaust(scene.name()).await;
     let granted = scene.granted(alice(1)).await;
-    assert_eq!(granted.last.get(), FenceToken::MAX);
+    assert_eq!(granted.last.get(), Fence::MAX);
     assert_eq!(scene.release(alice(1), granted.first).await, ReleaseAnswer::Released);
     let error = scene.calls().acquire(alice(2), ttl(60), None).await.expect_err("no token is left");
     assert_eq!(error.kind(), StoreErrorKind::Corrupt);
@@ -144,7 +144,7 @@ pub(crate) async fn a_plain_counter_counts(scene: &Scene) {
     }
     let granted = scene.granted(bob(1)).await;
     let answer = scene.force_release(bob(1), granted.first).await;
-    assert_eq!(answer, ForceReleaseAnswer::Ended { fence: FenceToken::try_from(7_u64).ok() });
+    assert_eq!(answer, ForceReleaseAnswer::Ended { fence: Fence::try_from(7_u64).ok() });
 }
 
 /// The control arm of the floor: without it, a loss of data repeats tokens.

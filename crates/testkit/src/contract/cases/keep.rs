@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use leasehold_core::{
-    FenceToken, Ttl,
+    Fence, Ttl,
     store::{ForceReleaseAnswer, HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
 
 use crate::contract::{Scene, alice, bob, secs};
 
-async fn kept_for(scene: &Scene, time: Duration) -> FenceToken {
+async fn kept_for(scene: &Scene, time: Duration) -> Fence {
     let fence = scene.granted(alice(1)).await.first;
     let answer = scene.keep(alice(1), fence, time).await;
     assert_eq!(answer, ReleaseAnswer::Kept { remaining: time });

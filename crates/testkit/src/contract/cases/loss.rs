@@ -1,7 +1,7 @@
 //! The loss of one key while the others stay: an eviction.
 
 use leasehold_core::{
-    FenceToken,
+    Fence,
     seam::Part,
     store::{AcquireAnswer, ReleaseAnswer, RenewAnswer},
 };
@@ -67,7 +67,7 @@ pub(crate) async fn a_holder_ends_its_lease_after_a_loss(scene: &Scene) {
 }
 
 /// Alice holds, bob waits, an acquisition of carol's is withdrawn; then one part is lost.
-async fn lose(scene: &Scene, part: Part) -> FenceToken {
+async fn lose(scene: &Scene, part: Part) -> Fence {
     let fence = scene.granted(alice(1)).await.first;
     scene.queued(bob(1)).await;
     scene.withdraw(carol(9)).await;

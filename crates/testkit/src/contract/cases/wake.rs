@@ -1,7 +1,7 @@
 //! Waking: a grant out of the queue is told to its runtime, and lives for the claim window.
 
 use leasehold_core::{
-    FenceToken,
+    Fence,
     store::{AcquireAnswer, Push, ReleaseAnswer, RenewAnswer},
 };
 
@@ -99,7 +99,7 @@ pub(crate) async fn a_waiters_watermark_raises_its_token(scene: &Scene) {
     let pushes = scene.pushes(bob(1)).await;
     let fence = scene.granted(alice(1)).await.first;
     let seen = fence.get() + 3_600_000_000;
-    let seen = FenceToken::try_from(seen).expect("a token");
+    let seen = Fence::try_from(seen).expect("a token");
     scene.calls().wait(bob(1), ttl(60), Some(seen), Scene::beat(1)).await.expect("wait");
     // A later sign of life that has seen less takes nothing back.
     scene.queued_with(bob(1), Scene::beat(2)).await;

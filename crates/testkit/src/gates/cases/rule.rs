@@ -1,6 +1,6 @@
 //! The rule: newer fences, and equal ones of the same lease.
 
-use leasehold_core::FenceToken;
+use leasehold_core::Fence;
 use tokio::task::JoinSet;
 
 use crate::gates::{Outcome, Scene, stamp};
@@ -29,7 +29,7 @@ pub(crate) async fn control_without_the_gate_a_late_write_stands(scene: &Scene) 
 
 /// One digit more is newer, up to the greatest fence.
 pub(crate) async fn fences_are_compared_as_numbers(scene: &Scene) {
-    let fences = [9, 10, 99, 100, (1 << 32) - 1, 1 << 32, FenceToken::MAX - 1, FenceToken::MAX];
+    let fences = [9, 10, 99, 100, (1 << 32) - 1, 1 << 32, Fence::MAX - 1, Fence::MAX];
     for pair in fences.windows(2) {
         let [older, newer] = [stamp(pair[0], pair[0]), stamp(pair[1], pair[1])];
         assert_eq!(scene.write(Scene::NAME, newer).await, Outcome::Accepted, "{newer}");

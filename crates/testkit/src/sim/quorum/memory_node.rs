@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceToken, LockName, RuntimeId, RuntimeLabel,
+    AcquisitionId, Fence, LockName, RuntimeId, RuntimeLabel,
     quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word},
     store::{Push, WaiterRecord},
 };
@@ -263,10 +263,10 @@ impl Row {
             return NodeAnswer::Gone;
         }
         let Some(lease) = self.lease.take() else { return NodeAnswer::Gone };
-        if let Ok(fence) = FenceToken::try_from(lease.fence.max(1)) {
+        if let Ok(fence) = Fence::try_from(lease.fence.max(1)) {
             tell(id, Push::ForceReleased { name: name.clone(), id, fence });
         }
-        self.counter = (self.counter.max(fence) + 1).min(FenceToken::MAX + 1);
+        self.counter = (self.counter.max(fence) + 1).min(Fence::MAX + 1);
         self.pass_on(now, name, tell);
         NodeAnswer::Ended { counter: self.counter }
     }
@@ -366,7 +366,7 @@ impl Row {
                 self.waiters.insert(id, waiter);
                 if lease.keeps
                     && !lease.kept
-                    && let Ok(fence) = FenceToken::try_from(lease.fence.max(2))
+                    && let Ok(fence) = Fence::try_from(lease.fence.max(2))
                 {
                     tell(lease.id, Push::Wanted { name: name.clone(), id: lease.id, fence });
                 }
@@ -462,7 +462,7 @@ impl Row {
     ) -> (AcquisitionId, u64) {
         let turn = (id, now + WINDOW);
         self.turn = Some(turn);
-        if let Ok(fence) = FenceToken::try_from(1_u64) {
+        if let Ok(fence) = Fence::try_from(1_u64) {
             tell(id, Push::Wanted { name: name.clone(), id, fence });
         }
         turn
