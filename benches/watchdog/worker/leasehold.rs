@@ -24,7 +24,7 @@ pub(super) fn run(
 ) -> Result<Output, Failure> {
     metrics::set_global_recorder(Listener(Arc::clone(tally)))?;
     let locks = runtime.block_on(connect(options))?;
-    let acquisition = Acquisition::begin()?;
+    let acquisition = Acquisition::begin();
     let guards = runtime.block_on(acquire(&locks, options.leases))?;
     let lost = || guards.iter().flatten().filter(|guard| !guard.is_held()).count() as u64;
     let output = acquisition.end(options, tally, lost);

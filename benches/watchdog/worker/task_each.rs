@@ -37,7 +37,7 @@ pub(super) fn run(
         tally: Arc::clone(tally),
         lost: AtomicU64::new(0),
     });
-    let acquisition = Acquisition::begin()?;
+    let acquisition = Acquisition::begin();
     let id = shared.entropy.runtime_id();
     // The tasks run on until the runtime is shut down.
     runtime.block_on(acquire(&shared, id, options.leases))?;

@@ -27,9 +27,9 @@ pub(super) struct Acquisition {
 
 impl Acquisition {
     /// It begins.
-    pub(super) fn begin() -> Result<Self, Failure> {
+    pub(super) fn begin() -> Self {
         let resident = resident();
-        Ok(Self { started: Instant::now(), cpu: cpu::time_used(), resident })
+        Self { started: Instant::now(), cpu: cpu::time_used(), resident }
     }
 
     /// It is over: watches what renews the leases, and what that costs.
