@@ -170,6 +170,10 @@ impl RedisConfig {
     }
 
     /// A client with the TLS settings of the configuration.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_self, reason = "without TLS there is no setting")
+    )]
     pub(super) fn client(&self, info: ConnectionInfo) -> Result<Client, RedisError> {
         #[cfg(feature = "tls")]
         return self.tls.client(info);

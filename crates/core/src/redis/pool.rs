@@ -225,14 +225,12 @@ impl RedisPool {
         let call = ScriptCall::new(script, keys.len(), &write).waiting_for(acks);
         let deadline = SystemClock.now() + self.timeout;
         // Boxed: the client library's futures are large, and would be part of every caller's.
-        match &self.source {
-            Source::Cluster(nodes) => {
-                let slot = keys.first().map_or(0, |key| slot_of(key));
-                let mut routed = Box::pin(routed(nodes, slot, call, deadline));
-                self.at_home(routed.as_mut()).await
-            }
-            _ => Box::pin(self.exchange(call, &SystemClock, deadline)).await,
+        if let Source::Cluster(nodes) = &self.source {
+            let slot = keys.first().map_or(0, |key| slot_of(key));
+            let mut routed = Box::pin(routed(nodes, slot, call, deadline));
+            return self.at_home(routed.as_mut()).await;
         }
+        Box::pin(self.exchange(call, &SystemClock, deadline)).await
     }
 
     /// Waits for a connection and the answer until the deadline; without a connection nothing has
@@ -376,10 +374,8 @@ impl RedisPool {
     }
 
     fn dialer(&self) -> Option<&Dialer> {
-        match &self.source {
-            Source::Own(pool) => Some(&pool.manager().dialer),
-            _ => None,
-        }
+        let Source::Own(pool) = &self.source else { return None };
+        Some(&pool.manager().dialer)
     }
 }
 
