@@ -6,6 +6,7 @@ pub struct Key(u64);
 
 /// Things by keys that are never used again, in the order in which they came. What is taken out leaves no room
 /// behind.
+// ADR 0048
 #[derive(Debug)]
 pub struct Slots<T> {
     all: BTreeMap<Key, T>,

@@ -53,6 +53,7 @@ enum Source {
 }
 
 /// Makes the connections of a pool as all others are made.
+// ADR 0048
 struct Dials {
     dialer: Arc<Dialer>,
     /// How long the check of a connection may take.
