@@ -78,8 +78,6 @@ pub(crate) const REDIRECTS: RangeInclusive<Duration> = millis(4, 200);
 pub(crate) const STEPS_BACK: RangeInclusive<Duration> = millis(2, 20);
 /// The pauses before a node of a quorum is told again.
 pub(crate) const REPEATS: RangeInclusive<Duration> = millis(50, 2_000);
-/// For how long a try is taken back at a node of a quorum that does not answer.
-pub(crate) const TAKE_BACK: Duration = Duration::from_secs(5);
 /// For how long a node is asked last after failures in a row.
 pub(crate) const RESTS: RangeInclusive<Duration> = millis(100, 3_000);
 /// How much longer than usual a node may take, and how long at most, before another one is asked in its

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     backoff::backoff,
     clock::{Clock, Instant},
-    durations::{REPEATS, TAKE_BACK},
+    durations::REPEATS,
 };
 
 /// The end of a lease that a node may not have heard of.
@@ -53,20 +53,27 @@ pub(super) fn insist_at<N: QuorumNode>(
     }
 }
 
-/// Ends a try at nodes in the background, wherever it may have come to.
+/// How often a try is taken back at a node that does not answer.
+const TAKE_BACKS: u32 = 4;
+
+/// Ends a try at nodes in the background, wherever it may have come to: also at one that rests after failures, as
+/// nobody else ends the try there.
 pub(super) fn take_back<N: QuorumNode>(
     nodes: &Arc<Nodes<N>>,
     at: NodeSet,
     end: impl Fn(usize) -> NodeCommand,
 ) {
-    let until = nodes.clock.now() + TAKE_BACK.max(4 * nodes.settings.patience());
     for node in members(at) {
-        let missed = Missed { end: end(node), closed_until: None, until };
-        let sending = nodes.send(node, missed.end.clone(), missed.until);
-        let (weak, clock) = (Arc::downgrade(nodes), Arc::clone(&nodes.clock));
-        drop(nodes.runtime.spawn(async move {
-            if sending.await.1.is_err() {
-                insist(weak, clock, node, missed).await;
+        let (nodes, end) = (Arc::clone(nodes), end(node));
+        let runtime = nodes.runtime.clone();
+        drop(runtime.spawn(async move {
+            for tries in 0..TAKE_BACKS {
+                let deadline = nodes.clock.now() + nodes.settings.patience();
+                if nodes.send(node, end.clone(), deadline).await.1.is_ok() {
+                    return;
+                }
+                let pause = backoff(REPEATS, tries, nodes.entropy.fraction());
+                nodes.clock.sleep_until(nodes.clock.now() + pause).await;
             }
         }));
     }
