@@ -124,6 +124,8 @@ async fn lost_needs_no_timer_to_fire() {
     assert!(poll_once(lost.as_mut()).is_pending());
     manual.advance(nanos(1));
     assert!(poll_once(lost.as_mut()).is_ready());
+    // A loop around `select!` polls it on.
+    assert!(poll_once(lost.as_mut()).is_pending(), "a loss is told once");
 }
 
 #[tokio::test]

@@ -111,7 +111,7 @@ impl ServerTold {
         self.settings.as_ref().ok()?.get(name)
     }
 
-    /// The eviction policy: what becomes of the keys when the memory is full.
+    /// The name of the policy by which the server evicts keys when its memory is full.
     pub(crate) fn policy(&self) -> Option<&str> {
         self.setting("maxmemory-policy").or_else(|| self.info("maxmemory_policy"))
     }

@@ -77,8 +77,8 @@ pub(super) async fn keep<N: QuorumNode>(
 /// Sends a command to the nodes of a lease. If fewer than a majority do it, the lease is brought to other nodes,
 /// and it is sent once more. Returns `None` if a majority does not have the lease.
 ///
-/// If it `closes` the lock, it also is about a lease that this process does not know, and never closes a node
-/// that did not have the lease in place of a majority that is gone.
+/// With `closes`, the command keeps the lock closed in place of its lease. Then the lease may be unknown to this
+/// process. If no node has it, and a majority says so, it is not brought to another one, which would be closed.
 async fn twice<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     (name, id, fence): (&LockName, AcquisitionId, Fence),

@@ -77,7 +77,7 @@ async fn end<N: QuorumNode>(
         let until = record.until;
         insist_at(nodes, silent, |node| Missed { end: make(node), closed_until: None, until });
     }
-    // A node that has lost it, as a renewal was told, has not ended it now.
+    // A node that told a renewal that the lease is gone has not ended it now.
     let barred = record.as_ref().map_or(0, |record| record.barred);
     let had_it = count(ended | silent & !barred) >= needed && ended != 0;
     Ok(if had_it { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })

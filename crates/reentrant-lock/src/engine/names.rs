@@ -69,7 +69,8 @@ impl NameTable {
         metrics: &Arc<ClassMetrics>,
     ) -> Option<MutexGuard<'_, Shard>> {
         let mut shard = self.lock(name)?;
-        // Under the lock: whoever closes the table looks at the shard afterwards.
+        // Asked while the shard is locked: the table is marked as closed before its shards are read, so a name
+        // that is added here is seen there.
         if self.is_closed() {
             return None;
         }

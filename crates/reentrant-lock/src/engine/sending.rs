@@ -144,8 +144,8 @@ impl Sending {
         let clock = &self.engine.clock;
         let mut timer = until.map(|at| clock.sleep_until(at));
         let mut is_first_poll = true;
-        // By hand: whoever wants a copy wakes the waker that the state has, and a release that is
-        // answered in time sets no timer.
+        // By hand: the state of the name keeps this waker, and wakes it when another copy is to be sent. A
+        // release that is answered in time sets no timer.
         poll_fn(|cx| {
             let is_first_poll = mem::take(&mut is_first_poll);
             let answered = copies.iter_mut().enumerate().find_map(|(at, copy)| {
