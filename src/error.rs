@@ -5,9 +5,9 @@
 //! answer ([`Unavailable`]), the lease is lost ([`LeaseLost`]), and the outcome is not known.
 
 pub use leasehold_core::{
-    AddressError, AddressPart, FenceError, NameError, SettingError, StampError, StoreError,
-    StoreErrorKind,
+    FenceError, NameError, SettingError, StampError, StoreError, StoreErrorKind,
 };
+pub use leasehold_redis::{AddressError, AddressPart};
 pub use leasehold_reentrant_lock::{
     AcquireError, LeaseLost, ListError, OptionsError, ReenterError, ReleaseError, SelfWait,
     Unavailable, WaitTimeout, WithError,

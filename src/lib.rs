@@ -32,4 +32,6 @@ pub use leasehold_reentrant_lock::{
     ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
 };
 pub use leasehold_watchdog::Lost;
+#[doc(hidden)]
+pub use runtime::connect_store;
 pub use runtime::{ForceReleased, LockRuntime, LockRuntimeBuilder};

@@ -53,7 +53,7 @@ pub use leasehold_core::{
 #[cfg(feature = "unstable-store")]
 pub mod unstable {
     pub use leasehold_core::{
-        Entropy, LockStore, Namespace, RedisStore, RuntimeLabel, Secret, Sleep, SystemEntropy, Ttl,
+        Entropy, LockStore, Namespace, RuntimeLabel, Secret, Sleep, SystemEntropy, Ttl,
         store::{
             Acquire, AcquireAnswer, Ask, Command, ForceRelease, ForceReleaseAnswer, Granted,
             Heartbeat, Heartbeats, Hold, HoldAnswer, Inspect, KeyScheme, Listener, Next, Place,
@@ -61,4 +61,5 @@ pub mod unstable {
             ScanCursor, ScanPage, StoreFuture, Waiter, Withdraw, WithdrawAnswer,
         },
     };
+    pub use leasehold_redis::RedisStore;
 }

@@ -16,7 +16,7 @@ use redis::{Parser, Value};
 use script::Script;
 
 /// The library's own list of what makes a script.
-#[path = "../crates/core/src/redis/scripts.rs"]
+#[path = "../crates/redis/src/scripts.rs"]
 #[expect(dead_code, reason = "the page tells of some of them")]
 mod scripts;
 
@@ -93,7 +93,7 @@ fn text_of(part: &str) -> String {
     if !is_file {
         return format!("{part}\n");
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/lua");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/redis/src/lua");
     fs::read_to_string(folder.join(part)).unwrap_or_else(|error| panic!("{part}: {error}"))
 }
 

@@ -1,14 +1,15 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, Clock, CredentialsProvider, Entropy, Examiner, FenceSettings, LockStore,
-    MemoryStore, Namespace, QuorumSettings, RedisAddress, RedisConfig, Replication, RuntimeId,
-    RuntimeLabel, SystemClock, SystemEntropy, Ttl, connect_store, connect_store_lazy,
-    diagnosis::Expected,
+    Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, QuorumSettings, Replication,
+    RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
 };
+use leasehold_doctor::{Examiner, Expected};
+use leasehold_redis::{AddressError, CredentialsProvider, RedisAddress, RedisConfig};
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
 use super::{
+    connect::{connect_store, connect_store_lazy},
     connect_error::ConnectError,
     doctor::Doctor,
     handle::{Farewell, LockRuntime},

@@ -1,9 +1,8 @@
 use std::io;
 
-use leasehold_core::{
-    AddressError, NameError, SettingError, StoreError,
-    diagnosis::{Diagnosis, Finding},
-};
+use leasehold_core::{NameError, SettingError, StoreError};
+use leasehold_doctor::{Diagnosis, Finding};
+use leasehold_redis::AddressError;
 use leasehold_reentrant_lock::OptionsError;
 
 /// Why a lock runtime was not made.

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use leasehold_core::{Examiner, diagnosis::Diagnosis};
+use leasehold_doctor::{Diagnosis, Examiner};
 use leasehold_reentrant_lock::Executor;
 
 /// Examines the servers of a lock runtime, where its connections live.

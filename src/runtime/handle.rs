@@ -1,10 +1,11 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AddressError, Fence, LockName, NameError, NamePattern, RedisAddress, RuntimeId, StoreError,
-    diagnosis::Diagnosis,
+    Fence, LockName, NameError, NamePattern, RuntimeId, StoreError,
     store::{ForceReleaseAnswer, Inspection, LeaseRecord},
 };
+use leasehold_doctor::Diagnosis;
+use leasehold_redis::{AddressError, RedisAddress};
 use leasehold_reentrant_lock::{
     AllLocks, Engine, Footprint, LockList, Once, Owner, ReentrantLock, ShutdownReport, WaitGraph,
 };

@@ -8,7 +8,8 @@ use leasehold::{
     redis::RedisConfig,
     time::SystemClock,
 };
-use leasehold_core::{Entropy, RedisStore, SystemEntropy};
+use leasehold_core::{Entropy, SystemEntropy};
+use leasehold_redis::RedisStore;
 use leasehold_testkit::{CommandKind, Fault, FaultyStore, Gate, LockText, RedisServer, Rule};
 use tokio::{runtime::Handle, task::JoinSet};
 

@@ -1,8 +1,9 @@
 use std::{collections::BTreeMap, ops::Range};
 
-use leasehold_core::{
+use leasehold_redis::{
+    MasterVerdict,
     redis_client::Value,
-    seam::{Choice, MasterVerdict, Probe, Redirect, View, acknowledged, choose},
+    seam::{Choice, Probe, Redirect, View, acknowledged, choose},
 };
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{Mistake, Wrong, sim::Rules as Routes};

@@ -3,10 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, QuorumSettings, RedisConfig,
-    SystemClock, SystemEntropy, connect_store,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, QuorumSettings, SystemClock,
+    SystemEntropy,
     store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, ReleaseAnswer, RenewAnswer},
 };
+use leasehold_quorum::connect_quorum;
+use leasehold_redis::RedisConfig;
 use leasehold_testkit::{
     FaultProxy, ManualClock, Patience, QuorumGroup, QuorumNetwork, RedisServer,
     contract::{Calls, PushLog, alice, bob, secs, ttl},
@@ -37,8 +39,8 @@ async fn store(
     let settings = QuorumSettings::default().node_timeout(node_timeout).expect("in range");
     let config = RedisConfig::new(url).expect("the quorum's address is one").quorum(settings);
     let (deadline, id) = (clock.now() + PATIENCE, SystemEntropy.runtime_id());
-    let store = connect_store(&config, clock, Handle::current(), id).await.expect("a majority");
-    let store = store as Arc<dyn LockStore>;
+    let store = connect_quorum(&config, clock, Handle::current(), id).await.expect("a majority");
+    let store: Arc<dyn LockStore> = Arc::new(store);
     let name = LockName::new("orders/42").expect("a name");
     (Arc::clone(&store), Calls::new(store, &name, deadline))
 }

@@ -3,11 +3,13 @@ use std::{
     time::Duration,
 };
 
+use leasehold::connect_store;
 use leasehold_core::{
-    Clock, Entropy, Instant, LockName, LockStore, RedisConfig, RuntimeId, RuntimeLabel,
-    SystemClock, SystemEntropy, Ttl, connect_store,
+    Clock, Entropy, Instant, LockName, LockStore, RuntimeId, RuntimeLabel, SystemClock,
+    SystemEntropy, Ttl,
     store::{Heartbeat, Listener, Push},
 };
+use leasehold_redis::RedisConfig;
 use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{lock::Lock, step::Step};

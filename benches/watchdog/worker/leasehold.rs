@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::{Guard, LockRuntime, redis::RedisConfig, time::SystemClock};
-use leasehold_core::{Entropy, RedisStore, SystemEntropy};
+use leasehold_core::{Entropy, SystemEntropy};
+use leasehold_redis::RedisStore;
 use tokio::{
     runtime::{Handle, Runtime},
     task::JoinSet,

@@ -34,8 +34,12 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn unix_time(&self) -> Duration;
 }
 
-/// Runs some work; returns `None` if the deadline comes first. Dropping the future drops the work.
-pub(crate) async fn within<T>(
+/// Runs some work; returns `None` if the deadline comes first.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the work.
+pub async fn within<T>(
     clock: &dyn Clock,
     deadline: Instant,
     work: impl Future<Output = T>,

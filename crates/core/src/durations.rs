@@ -14,72 +14,14 @@ pub const LONGEST_NAP: Duration = Duration::from_secs(5);
 pub(crate) const SAME_PROCESS: Duration = Duration::from_micros(10);
 /// The end of an outage shorter than this is not logged at once, but with the next summary.
 pub(crate) const BLIP: Duration = Duration::from_secs(1);
-/// What all answers of one examined server may take beside two command timeouts: the questions are
-/// many, and the network may be slow.
-pub(crate) const EXAMINATION: Duration = Duration::from_secs(5);
 
 /// How long a store remembers a withdrawn acquisition.
-pub(crate) const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
+pub const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
 /// How much longer than necessary a queue is kept in memory, so that its end is rarely moved.
 pub(crate) const QUEUE_SPARE: Duration = Duration::from_secs(60);
 /// How long acknowledgements may take; they are counted in steps of the shortest time.
 pub(crate) const ACKNOWLEDGEMENTS: RangeInclusive<Duration> = millis(10, 10_000);
 
-/// After how long a command that waits for others leaves without them, in whole milliseconds of timers.
-pub(crate) const GATHERING: Duration = Duration::from_millis(1);
-/// For how long nothing is gathered after a call that was not worth it.
-pub(crate) const GATHERING_PAUSES: RangeInclusive<Duration> = millis(10, 10_000);
-/// For how long a name goes alone whose command was not served.
-pub(crate) const NAME_ALONE: Duration = Duration::from_millis(100);
-/// A courier whose yields take longer than this finds the tokio runtime busy.
-pub(crate) const SLOW_YIELD: Duration = Duration::from_millis(2);
-/// For how long couriers do not yield then.
-pub(crate) const BUSY: Duration = Duration::from_secs(1);
-
-/// For how long the error of a failed dial or refresh is returned to all callers, so that a crowd asks
-/// once.
-pub(crate) const FAILURE_LASTS: Duration = Duration::from_millis(50);
-/// How long a server may take that was fine before, until others are asked or heard.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// A shorter silence ends no connection, so that a slow answer does not cost one; and an answer that
 /// would cost one is awaited for at least so long.
 pub const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
-/// For how long a proof of a master counts. A call that is under way for as long again still runs
-/// within a second of a demotion.
-pub(crate) const PROOF_LASTS: Duration = Duration::from_millis(500);
-/// For how long two masters at an address are taken for two without another look.
-pub(crate) const TWO_MASTERS_LAST: Duration = Duration::from_secs(1);
-
-/// How often a subscription is checked: by a `PING`, and whether its listener lives.
-pub(crate) const SUBSCRIPTION_CHECK: Duration = Duration::from_secs(2);
-/// How long the answer to that `PING` may take.
-pub(crate) const PONG: Duration = Duration::from_secs(3);
-/// A subscription that ends sooner has failed: something may cut each one that is made.
-pub(crate) const SETTLED: Duration = Duration::from_millis(50);
-/// The pauses before a subscription is made anew.
-pub(crate) const RESUBSCRIBING: RangeInclusive<Duration> = millis(20, 3_000);
-/// The same after a refusal, which only an operator can lift.
-pub(crate) const AFTER_REFUSAL: RangeInclusive<Duration> = millis(30_000, 30_000);
-
-/// For how long no hint is followed after the Sentinels were asked, and how often they are asked without
-/// one. One that hangs holds up no later refresh for longer.
-pub(crate) const SENTINEL_REFRESHES: RangeInclusive<Duration> = millis(200, 1_000);
-/// For how long no hint is followed after a node was asked who owns the slots, and how often one is
-/// asked without a hint.
-pub(crate) const CLUSTER_REFRESHES: RangeInclusive<Duration> = millis(100, 2_000);
-/// For how long other nodes may still answer after the first, when all are to be heard.
-pub(crate) const OTHER_NODES: Duration = Duration::from_millis(300);
-/// For how long a node is remembered that was only named by a redirection, or was told of as a stranger.
-pub(crate) const NODE_REMEMBERED: Duration = Duration::from_secs(60);
-/// The pauses before a command is repeated that was redirected again and again.
-pub(crate) const REDIRECTS: RangeInclusive<Duration> = millis(4, 200);
-
-/// How long an acquisition steps back that met others at the nodes of a quorum.
-pub(crate) const STEPS_BACK: RangeInclusive<Duration> = millis(2, 20);
-/// The pauses before a node of a quorum is told again.
-pub(crate) const REPEATS: RangeInclusive<Duration> = millis(50, 2_000);
-/// For how long a node is asked last after failures in a row.
-pub(crate) const RESTS: RangeInclusive<Duration> = millis(100, 3_000);
-/// How much longer than usual a node may take, and how long at most, before another one is asked in its
-/// place.
-pub(crate) const HEDGES: RangeInclusive<Duration> = millis(4, 100);

@@ -1,15 +1,8 @@
-//! For the tests of Leasehold: what of the embedded store they can lose and copy, and the rules by
-//! which commands find their server.
+//! For the tests of Leasehold: what of the embedded store they can lose and copy.
 //!
 //! Not part of the public interface.
 
-pub use crate::{
-    memory::Copied,
-    redis::{
-        Choice, Endpoint, FoundMaster, Learnt, MasterVerdict, Probe, Redirect, RedirectPolicy,
-        SlotOwners, View, acknowledged, choose, decide, slot_of, slot_of_lock,
-    },
-};
+pub use crate::memory::Copied;
 
 /// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key
 /// in Redis, which can be evicted alone.

@@ -5,10 +5,11 @@ mod scripts;
 
 use std::time::Duration;
 
-use leasehold_core::{AcquisitionId, Fence, RedisConfig, RedisPool, RuntimeId, StoreErrorKind};
+use leasehold_core::{AcquisitionId, Fence, RuntimeId, StoreErrorKind};
 use leasehold_fencing::{
     Admitted, BodyError, FenceGate, GateError, RedisGate, ResourceError, StaleFence, Stamp,
 };
+use leasehold_redis::{RedisConfig, RedisPool};
 use leasehold_testkit::RedisServer;
 use redis::Value;
 use tokio::task::JoinSet;

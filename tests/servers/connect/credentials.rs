@@ -14,7 +14,7 @@ use leasehold::{
     fencing::{FenceGate, GateError, RedisGate},
     redis::{Credentials, CredentialsProvider, RedisConfig, RedisPool},
 };
-use leasehold_core::CredentialsFuture;
+use leasehold_redis::CredentialsFuture;
 use leasehold_testkit::{Patience, RedisServer};
 
 use super::{names, refusal, use_lock};

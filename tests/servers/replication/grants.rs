@@ -7,9 +7,10 @@ use leasehold::{
     time::{Clock, SystemClock},
 };
 use leasehold_core::{
-    Entropy, RedisStore, RuntimeLabel, SystemEntropy, Ttl,
+    Entropy, RuntimeLabel, SystemEntropy, Ttl,
     store::{Acquire, AcquireAnswer, Ask},
 };
+use leasehold_redis::RedisStore;
 use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};
 use tokio::runtime::Handle;
 

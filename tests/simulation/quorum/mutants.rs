@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use leasehold_core::quorum::FenceVerdict;
+use leasehold_quorum::FenceVerdict;
 use leasehold_testkit::sim::NodeMistake;
 
 use super::run::{Mutation, first_failure};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::quorum::QuorumSettings;
+use leasehold_core::QuorumSettings;
 use leasehold_testkit::sim::{Dice, Drift, Gale};
 
 use super::super::plan::millis;

@@ -7,7 +7,8 @@ use std::{
     },
 };
 
-use leasehold_core::{LockStore, RuntimeId, quorum::QuorumRules, store::Listener};
+use leasehold_core::{LockStore, RuntimeId, store::Listener};
+use leasehold_quorum::QuorumRules;
 use leasehold_testkit::sim::{Dice, NodeMistake, QuorumWorld};
 
 use super::{

@@ -12,10 +12,8 @@ use leasehold::{
     LockRuntime, ReentrantLock,
     time::{Clock, Instant},
 };
-use leasehold_core::{
-    LockStore,
-    quorum::{QuorumRules, QuorumSettings},
-};
+use leasehold_core::{LockStore, QuorumSettings};
+use leasehold_quorum::QuorumRules;
 use leasehold_testkit::{
     ManualClock,
     sim::{Drift, QuorumWorld},

@@ -17,13 +17,13 @@ use leasehold::{
 use leasehold_core::{
     AcquisitionId, Replication, RuntimeId, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
-    quorum::QuorumStore,
     store::{
         Acquire, AcquireAnswer, Ask, Granted, Heartbeat, Heartbeats, Hold, Listener, Push, Release,
         RenewAnswer, Renewal, Renewals, Waiter, Withdraw,
     },
 };
 use leasehold_fencing::{Verdict, judge};
+use leasehold_quorum::QuorumStore;
 use leasehold_testkit::{
     Event, History, ManualClock,
     sim::{Dice, Drift, SimNode},

@@ -29,7 +29,7 @@ fn every_text_of_a_lock_is_within_the_bound() {
         format!("{TIME} {TIME} {TIME} {label}"),
     ];
     for text in texts {
-        for file in ["commands/head.lua", "quorum/head.lua"] {
+        for file in ["commands/head.lua", "quorum/src/lua/head.lua"] {
             let bound = number_in(file, "local LONGEST, TO = ");
             assert_eq!(bound, number_in(file, &format!("{bound}, '")));
             assert!(text.len() <= bound, "{} bytes: {text}", text.len());
@@ -44,7 +44,8 @@ fn every_text_of_a_lock_is_within_the_bound() {
 fn every_mark_and_watermark_is_within_its_bound() {
     let mark = format!("{TIME} {TIME} {}/always", "f".repeat(40));
     let watermark = format!("{TOKEN} {}", acquisition());
-    for (file, text) in [("quorum/boot.lua", mark), ("fencing/src/lua/gate.lua", watermark)] {
+    for (file, text) in [("quorum/src/lua/boot.lua", mark), ("fencing/src/lua/gate.lua", watermark)]
+    {
         let bound = number_in(file, "'0', '");
         assert!(text.len() <= bound, "{} bytes: {text}", text.len());
     }

@@ -8,7 +8,9 @@ use std::{
 fn scripts() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders: Vec<PathBuf> =
-        ["crates/core/src/lua", "crates/fencing/src/lua"].map(|path| root.join(path)).into();
+        ["crates/redis/src/lua", "crates/quorum/src/lua", "crates/fencing/src/lua"]
+            .map(|path| root.join(path))
+            .into();
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder of scripts") {

@@ -3,10 +3,8 @@
 
 use std::time::Duration;
 
-use leasehold_core::{
-    quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word},
-    store::Push,
-};
+use leasehold_core::store::Push;
+use leasehold_quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word};
 use redis::Value;
 
 fn text(value: &Value) -> String {

@@ -1,10 +1,7 @@
 use std::{num::NonZeroU32, time::Duration};
 
-use leasehold_core::{
-    AcquisitionId, LockName, RuntimeLabel, Ttl,
-    lease::HoldUpdate,
-    quorum::{NodeCommand, Word},
-};
+use leasehold_core::{AcquisitionId, LockName, RuntimeLabel, Ttl, lease::HoldUpdate};
+use leasehold_quorum::{NodeCommand, Word};
 use leasehold_testkit::{
     contract::{alice, bob},
     sim::Dice,

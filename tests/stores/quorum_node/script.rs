@@ -1,9 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use leasehold_core::{
-    LockName,
-    quorum::{NodeCommand, Word},
-};
+use leasehold_core::LockName;
+use leasehold_quorum::{NodeCommand, Word};
 use leasehold_testkit::RedisServer;
 use redis::{Cmd, Connection, FromRedisValue, Value, cmd};
 
@@ -36,7 +34,7 @@ pub(super) struct Node {
 
 macro_rules! lua {
     ($file:literal) => {
-        include_str!(concat!("../../../crates/core/src/lua/quorum/", $file))
+        include_str!(concat!("../../../crates/quorum/src/lua/", $file))
     };
 }
 

@@ -6,10 +6,12 @@ use std::{
     time::Duration,
 };
 
+use StoreErrorKind::Indeterminate;
 use leasehold_core::{
-    Clock, RedisStore, StoreError, StoreErrorKind, SystemClock,
+    Clock, StoreError, StoreErrorKind, SystemClock,
     store::{AcquireAnswer, ReleaseAnswer},
 };
+use leasehold_redis::RedisStore;
 use leasehold_testkit::{
     CommandKind, FaultProxy, Gate, RedisServer, Reply, ScriptedPeer,
     contract::{Calls, alice, bob, secs, ttl},
@@ -18,8 +20,6 @@ use leasehold_testkit::{
 use tokio::task::yield_now;
 
 use super::support::{calls, calls_within, config, connect_with, granted};
-
-use StoreErrorKind::Indeterminate;
 
 /// A store with one connection for commands.
 async fn on_one_connection(url: &str) -> Arc<RedisStore> {

@@ -130,9 +130,9 @@ fn pooled_connections_live_where_the_store_does() {
     let store = home.block_on(connect_with(&config(&server.url()).pool_size(1)));
     let store = store.expect("the server answers");
     let gates = home.block_on(async {
-        leasehold_core::RedisPool::new(&config(&server.url()).pool_size(1)).expect("a pool")
+        leasehold_redis::RedisPool::new(&config(&server.url()).pool_size(1)).expect("a pool")
     });
-    let script = leasehold_core::Script::new("return 1");
+    let script = leasehold_redis::Script::new("return 1");
     let received = || server.told("stats", "total_connections_received");
     let mut before = 0;
     for round in 0..4 {
@@ -151,9 +151,9 @@ fn pooled_connections_live_where_the_store_does() {
 fn a_pool_whose_tokio_runtime_has_ended_fails_and_does_not_panic() {
     let server = RedisServer::start();
     let runtime = || tokio::runtime::Runtime::new().expect("a tokio runtime");
-    let script = leasehold_core::Script::new("return 1");
+    let script = leasehold_redis::Script::new("return 1");
     let pool = runtime().block_on(async {
-        let pool = leasehold_core::RedisPool::new(&config(&server.url())).expect("a pool");
+        let pool = leasehold_redis::RedisPool::new(&config(&server.url())).expect("a pool");
         pool.call(&script, [], []).await.expect("a call");
         pool
     });
@@ -166,8 +166,8 @@ fn a_pool_whose_tokio_runtime_has_ended_fails_and_does_not_panic() {
 async fn a_pool_may_wait_longer_than_its_configuration_says() {
     let server = RedisServer::start();
     let short = config(&server.url()).command_timeout(Duration::from_millis(50));
-    let pool = leasehold_core::RedisPool::new(&short).expect("a pool");
-    let script = leasehold_core::Script::new("return 1");
+    let pool = leasehold_redis::RedisPool::new(&short).expect("a pool");
+    let script = leasehold_redis::Script::new("return 1");
     pool.call(&script, [], []).await.expect("a call");
     let patient = pool.clone().command_timeout(PATIENCE).expect("a good setting");
     server.command(&["CLIENT", "PAUSE", "400"]);

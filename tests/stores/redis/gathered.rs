@@ -10,10 +10,11 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, ClusterStore, Entropy, Fence, LockName, LockStore, RedisConfig,
-    StoreError, StoreErrorKind, SystemClock, SystemEntropy,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, StoreError, StoreErrorKind,
+    SystemClock, SystemEntropy,
     store::{AcquireAnswer, ReleaseAnswer},
 };
+use leasehold_redis::{ClusterStore, RedisConfig};
 use leasehold_testkit::{
     RedisCluster, Reply, ScriptedPeer,
     contract::{Calls, alice, bob, ttl},

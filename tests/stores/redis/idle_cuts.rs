@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
+use StoreErrorKind::{Definite, Indeterminate};
 use leasehold_core::{
-    Clock, RedisStore, StoreErrorKind, SystemClock,
+    Clock, StoreErrorKind, SystemClock,
     store::{HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
+use leasehold_redis::RedisStore;
 use leasehold_testkit::{
     Patience, RedisServer, Reply, ScriptedPeer,
     contract::{alice, bob, ttl},
@@ -21,8 +23,6 @@ use super::support::{
     PATIENCE, assert_says_of_lock, calls, calls_within, config, connect, connect_with, granted,
     granted_in_the_end, store_on,
 };
-
-use StoreErrorKind::{Definite, Indeterminate};
 
 /// How many connections the server has, besides that of the question.
 fn clients(server: &RedisServer) -> usize {

@@ -4,10 +4,11 @@
 use std::{future::ready, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, RedisConfig, RedisStore, RuntimeId,
-    StoreErrorKind, SystemClock, SystemEntropy,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, RuntimeId, StoreErrorKind,
+    SystemClock, SystemEntropy,
     store::{Granted, Push},
 };
+use leasehold_redis::{RedisConfig, RedisStore};
 use leasehold_testkit::{
     Log, ManualClock, Patience, RedisServer,
     contract::{Calls, PushLog, alice},

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Fence, RedisPool, RedisStore, StoreError,
+    Fence, StoreError,
     StoreErrorKind::Definite,
     store::{AcquireAnswer, Heartbeat, HoldAnswer, Inspection, RenewAnswer},
 };
+use leasehold_redis::{RedisPool, RedisStore};
 use leasehold_testkit::{
     Patience, RedisServer,
     contract::{Calls, alice, bob, secs, ttl},
@@ -44,7 +45,7 @@ async fn connecting_to_a_replica_is_refused_with_its_masters_address() {
     assert!(error.to_string().contains(&replica.url()), "{error}");
 
     let pool = RedisPool::new(&config(&replica.url())).expect("settings that can work");
-    let script = leasehold_core::Script::new("return redis.call('GET', KEYS[1])");
+    let script = leasehold_redis::Script::new("return redis.call('GET', KEYS[1])");
     let error = pool.call(&script, ["a".into()], []).await.expect_err("a replica");
     assert_says(&error, Definite, &format!("is a replica of {address}"), "the master's address");
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Clock, Entropy, Fence, LockName, LockStore, SystemClock, SystemEntropy, connect_store,
+    Clock, Entropy, Fence, LockName, LockStore, SystemClock, SystemEntropy,
     store::{Heartbeat, Push},
 };
+use leasehold_redis::ClusterStore;
 use leasehold_testkit::{
     Patience, RedisServer,
     cluster::{RedisCluster, slot_of},
@@ -131,8 +132,9 @@ async fn only_a_subscription_that_was_cut_may_have_missed_messages() {
         return;
     }
     let (config, clock) = (config(&node.cluster.url()), Arc::new(SystemClock));
-    let store = connect_store(&config, clock, Handle::current(), SystemEntropy.runtime_id()).await;
-    let store = store.expect("the Cluster lets everybody in") as Arc<dyn LockStore>;
+    let id = SystemEntropy.runtime_id();
+    let store = ClusterStore::connect(&config, clock, Handle::current(), id).await;
+    let store: Arc<dyn LockStore> = Arc::new(store.expect("the Cluster lets everybody in"));
     let name = LockName::new("a").expect("a name");
     let calls = Calls::new(Arc::clone(&store), &name, SystemClock.now() + PATIENCE);
     let pushes = PushLog::listen(&*store, bob(7).runtime()).await;

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Clock, RedisStore, StoreErrorKind, SystemClock, store::HoldAnswer};
+use StoreErrorKind::Indeterminate;
+use leasehold_core::{Clock, StoreErrorKind, SystemClock, store::HoldAnswer};
+use leasehold_redis::RedisStore;
 use leasehold_testkit::{
     FaultProxy, Patience, RedisServer, Reply, ScriptedPeer,
     contract::{alice, bob, ttl},
@@ -20,8 +22,6 @@ use leasehold_testkit::{
 use super::support::{
     PATIENCE, assert_says_of_lock, calls, calls_within, config, connect_with, granted,
 };
-
-use StoreErrorKind::Indeterminate;
 
 /// Half of the round trip.
 const WAY: Duration = Duration::from_millis(500);

@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, RedisConfig, RedisStore, StoreError,
-    StoreErrorKind, SystemClock, SystemEntropy, store::AcquireAnswer,
+    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, StoreError, StoreErrorKind,
+    SystemClock, SystemEntropy, store::AcquireAnswer,
 };
+use leasehold_redis::{RedisConfig, RedisStore};
 use leasehold_testkit::{
     Patience, RedisServer,
     contract::{Calls, ttl},

@@ -163,7 +163,8 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// The claim window in whole milliseconds: at most the ttl, at least one.
-    pub(crate) fn window(&self, ttl: Ttl) -> Duration {
+    #[doc(hidden)]
+    pub fn window(&self, ttl: Ttl) -> Duration {
         whole_millis(self.claim_window).clamp(Duration::from_millis(1), ttl.get())
     }
 }

@@ -103,191 +103,16 @@ impl StoreError {
         }))
     }
 
-    /// The server has run a command, and too few copies of it were acknowledged: `had` tells how
-    /// many.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn unacknowledged(asked: Replication, had: impl fmt::Display) -> Self {
-        let what = format!("the write needs {asked} to acknowledge it in time, and {had} did");
-        let remedy = "check the replicas and their lag, or ask for fewer of them";
-        Self::new(StoreErrorKind::Indeterminate, what, remedy).as_answer().not_acknowledged()
-    }
-
-    /// The same error of a command that has run, whatever its kind was.
-    pub(crate) fn indeterminate(mut self) -> Self {
-        self.0.kind = StoreErrorKind::Indeterminate;
-        self
-    }
-
-    /// The same error of a command that the server has run, and could not wait behind.
-    pub(crate) fn not_acknowledged(mut self) -> Self {
-        self.0.is_unacknowledged = true;
-        self
-    }
-
-    /// The same error with something else to do about it.
-    pub(crate) fn with_remedy(mut self, remedy: &'static str) -> Self {
-        self.0.remedy = remedy.into();
-        self
-    }
-
-    /// No token is left above the last one.
-    pub(crate) fn exhausted() -> Self {
-        Self::new(
-            StoreErrorKind::Corrupt,
-            "the fence counter has reached its greatest value, so no newer token can be granted",
-            "find out who wrote the counter, delete its key, and reset the watermarks of the gates that saw its tokens",
-        )
-    }
-
-    /// The same error, naming the lock of the command.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn for_lock(mut self, name: &LockName) -> Self {
-        self.0.lock = Some(name.clone());
-        self
-    }
-
-    /// The same error, naming no lock: for an error around it that names the lock itself.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn for_no_lock(mut self) -> Self {
-        self.0.lock = None;
-        self
-    }
-
-    /// The same error, naming the fenced resource of the gate.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn for_resource(mut self, resource: &str) -> Self {
-        self.0.what = format!("the gate of {resource:?}: {}", self.0.what).into();
-        self
-    }
-
-    /// The same error for a command that was not sent, but waited for the one that failed.
-    pub(crate) fn not_sent(mut self) -> Self {
-        if self.0.kind == StoreErrorKind::Indeterminate {
-            self.0.kind = StoreErrorKind::Definite;
-        }
-        self
-    }
-
-    /// The same error, naming the server that it came from; without credentials.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {
-        self.0.endpoint = Some(printable(&endpoint.into()).into_owned());
-        self
-    }
-
-    /// Whether the error names the server that it came from.
-    pub(crate) fn is_from_endpoint(&self) -> bool {
-        self.0.endpoint.is_some()
-    }
-
-    /// The same error, marked as an answer of the server: the server can be reached.
-    ///
-    /// A store marks every refusal. Errors without the mark, such as a timeout or a connection that
-    /// could not be made, count as an outage.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn as_answer(mut self) -> Self {
-        self.0.is_answer = true;
-        self
-    }
-
-    /// Whether the error is an answer of the server.
-    #[doc(hidden)]
-    pub fn is_answer(&self) -> bool {
-        self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
-    }
-
-    /// The same error of a command while others on its connection were answered: the server is
-    /// slow.
-    #[must_use]
-    pub(crate) fn while_others_were_answered(mut self) -> Self {
-        self.0.others_were_answered = true;
-        self
-    }
-
-    /// The same error of a command that waited for less than a round trip takes: that says nothing
-    /// about the server.
-    #[must_use]
-    pub(crate) fn within_a_round_trip(mut self, waited: Duration, round_trip: Duration) -> Self {
-        let (waited, takes) = (tenths(waited), tenths(round_trip));
-        self.0.what =
-            format!("no answer within {waited:?}, and a round trip to the server takes {takes:?}")
-                .into();
-        self.0.remedy = "give commands more time, by command_timeout() and by the ttl".into();
-        self.0.round_trip = Some(round_trip);
-        self.while_others_were_answered()
-    }
-
-    /// The same error of a command about leases of this ttl: if no round trip fits into the time
-    /// that a renewal has, the error says so.
-    #[must_use]
-    pub(crate) fn for_ttl(mut self, ttl: Ttl) -> Self {
-        let Some(round_trip) = self.0.round_trip else { return self };
-        if ttl.get() / ROUND_TRIPS >= round_trip {
-            return self;
-        }
-        let told = Self::ttl_too_short(ttl, round_trip);
-        (self.0.what, self.0.remedy) = (told.0.what, told.0.remedy);
-        self.0.is_ttl_too_short = true;
-        self
-    }
-
-    /// A command was not answered in the time that a ttl leaves for it, because a round trip to the
-    /// server takes longer.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn ttl_too_short(ttl: Ttl, round_trip: Duration) -> Self {
-        let (takes, least) = (tenths(round_trip), tenths(round_trip * ROUND_TRIPS));
-        let what = format!(
-            "a ttl of {ttl} is too short for this server: a round trip to it takes {takes:?}"
-        );
-        let remedy = format!("give the lock a ttl of {least:?} or more");
-        let mut error = Self::new(StoreErrorKind::Indeterminate, what, remedy);
-        error.0.is_ttl_too_short = true;
-        error.while_others_were_answered()
-    }
-
     /// Whether the command failed because a round trip to the server takes too long for the ttl of
     /// its lock: to ask again soon does not help.
     pub fn is_ttl_too_short(&self) -> bool {
         self.0.is_ttl_too_short
     }
 
-    /// The same error: the server has refused what a provider of credentials gave.
-    pub(crate) fn refused_login(mut self) -> Self {
-        self.0.is_refused_login = true;
-        self
-    }
-
     /// Whether the server refused user and password that a provider gave. The kind is then
     /// `Definite`, because the provider may give others for the next connection.
     pub fn is_refused_login(&self) -> bool {
         self.0.is_refused_login
-    }
-
-    /// Whether the server works: it has answered this command, or any other since this one was
-    /// sent.
-    #[doc(hidden)]
-    pub fn is_sign_of_life(&self) -> bool {
-        self.is_answer() || self.0.others_were_answered
-    }
-
-    /// The same error of a command that was sent before, when the first copy may have run.
-    pub(crate) fn or_unknown(mut self) -> Self {
-        if self.0.kind == StoreErrorKind::Definite {
-            self.0.kind = StoreErrorKind::Indeterminate;
-        }
-        self
-    }
-
-    /// Whether the command has certainly not run.
-    pub(crate) fn is_definite(&self) -> bool {
-        self.0.kind == StoreErrorKind::Definite
     }
 
     /// Whether the server has run the command, and too few copies of it were acknowledged.
@@ -313,6 +138,182 @@ impl StoreError {
     /// The lock of the command, if it was about one.
     pub fn lock(&self) -> Option<&LockName> {
         self.0.lock.as_ref()
+    }
+}
+
+/// What stores say of a failure.
+#[doc(hidden)]
+impl StoreError {
+    /// The server has run a command, and too few copies of it were acknowledged: `had` tells how
+    /// many.
+    #[must_use]
+    pub fn unacknowledged(asked: Replication, had: impl fmt::Display) -> Self {
+        let what = format!("the write needs {asked} to acknowledge it in time, and {had} did");
+        let remedy = "check the replicas and their lag, or ask for fewer of them";
+        Self::new(StoreErrorKind::Indeterminate, what, remedy).as_answer().not_acknowledged()
+    }
+
+    /// The same error of a command that has run, whatever its kind was.
+    #[must_use]
+    pub fn indeterminate(mut self) -> Self {
+        self.0.kind = StoreErrorKind::Indeterminate;
+        self
+    }
+
+    /// The same error of a command that the server has run, and could not wait behind.
+    #[must_use]
+    pub fn not_acknowledged(mut self) -> Self {
+        self.0.is_unacknowledged = true;
+        self
+    }
+
+    /// The same error with something else to do about it.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: &'static str) -> Self {
+        self.0.remedy = remedy.into();
+        self
+    }
+
+    /// No token is left above the last one.
+    pub fn exhausted() -> Self {
+        Self::new(
+            StoreErrorKind::Corrupt,
+            "the fence counter has reached its greatest value, so no newer token can be granted",
+            "find out who wrote the counter, delete its key, and reset the watermarks of the gates that saw its tokens",
+        )
+    }
+
+    /// The same error, naming the lock of the command.
+    #[must_use]
+    pub fn for_lock(mut self, name: &LockName) -> Self {
+        self.0.lock = Some(name.clone());
+        self
+    }
+
+    /// The same error, naming no lock: for an error around it that names the lock itself.
+    #[must_use]
+    pub fn for_no_lock(mut self) -> Self {
+        self.0.lock = None;
+        self
+    }
+
+    /// The same error, naming the fenced resource of the gate.
+    #[must_use]
+    pub fn for_resource(mut self, resource: &str) -> Self {
+        self.0.what = format!("the gate of {resource:?}: {}", self.0.what).into();
+        self
+    }
+
+    /// The same error for a command that was not sent, but waited for the one that failed.
+    #[must_use]
+    pub fn not_sent(mut self) -> Self {
+        if self.0.kind == StoreErrorKind::Indeterminate {
+            self.0.kind = StoreErrorKind::Definite;
+        }
+        self
+    }
+
+    /// The same error, naming the server that it came from; without credentials.
+    #[must_use]
+    pub fn from_endpoint(mut self, endpoint: impl Into<String>) -> Self {
+        self.0.endpoint = Some(printable(&endpoint.into()).into_owned());
+        self
+    }
+
+    /// Whether the error names the server that it came from.
+    pub fn is_from_endpoint(&self) -> bool {
+        self.0.endpoint.is_some()
+    }
+
+    /// The same error, marked as an answer of the server: the server can be reached.
+    ///
+    /// A store marks every refusal. Errors without the mark, such as a timeout or a connection that
+    /// could not be made, count as an outage.
+    #[must_use]
+    pub fn as_answer(mut self) -> Self {
+        self.0.is_answer = true;
+        self
+    }
+
+    /// Whether the error is an answer of the server.
+    pub fn is_answer(&self) -> bool {
+        self.0.is_answer || self.0.kind == StoreErrorKind::Corrupt
+    }
+
+    /// The same error of a command while others on its connection were answered: the server is
+    /// slow.
+    #[must_use]
+    pub fn while_others_were_answered(mut self) -> Self {
+        self.0.others_were_answered = true;
+        self
+    }
+
+    /// The same error of a command that waited for less than a round trip takes: that says nothing
+    /// about the server.
+    #[must_use]
+    pub fn within_a_round_trip(mut self, waited: Duration, round_trip: Duration) -> Self {
+        let (waited, takes) = (tenths(waited), tenths(round_trip));
+        self.0.what =
+            format!("no answer within {waited:?}, and a round trip to the server takes {takes:?}")
+                .into();
+        self.0.remedy = "give commands more time, by command_timeout() and by the ttl".into();
+        self.0.round_trip = Some(round_trip);
+        self.while_others_were_answered()
+    }
+
+    /// The same error of a command about leases of this ttl: if no round trip fits into the time
+    /// that a renewal has, the error says so.
+    #[must_use]
+    pub fn for_ttl(mut self, ttl: Ttl) -> Self {
+        let Some(round_trip) = self.0.round_trip else { return self };
+        if ttl.get() / ROUND_TRIPS >= round_trip {
+            return self;
+        }
+        let told = Self::ttl_too_short(ttl, round_trip);
+        (self.0.what, self.0.remedy) = (told.0.what, told.0.remedy);
+        self.0.is_ttl_too_short = true;
+        self
+    }
+
+    /// A command was not answered in the time that a ttl leaves for it, because a round trip to the
+    /// server takes longer.
+    #[must_use]
+    pub fn ttl_too_short(ttl: Ttl, round_trip: Duration) -> Self {
+        let (takes, least) = (tenths(round_trip), tenths(round_trip * ROUND_TRIPS));
+        let what = format!(
+            "a ttl of {ttl} is too short for this server: a round trip to it takes {takes:?}"
+        );
+        let remedy = format!("give the lock a ttl of {least:?} or more");
+        let mut error = Self::new(StoreErrorKind::Indeterminate, what, remedy);
+        error.0.is_ttl_too_short = true;
+        error.while_others_were_answered()
+    }
+
+    /// The same error: the server has refused what a provider of credentials gave.
+    #[must_use]
+    pub fn refused_login(mut self) -> Self {
+        self.0.is_refused_login = true;
+        self
+    }
+
+    /// Whether the server works: it has answered this command, or any other since this one was
+    /// sent.
+    pub fn is_sign_of_life(&self) -> bool {
+        self.is_answer() || self.0.others_were_answered
+    }
+
+    /// The same error of a command that was sent before, when the first copy may have run.
+    #[must_use]
+    pub fn or_unknown(mut self) -> Self {
+        if self.0.kind == StoreErrorKind::Definite {
+            self.0.kind = StoreErrorKind::Indeterminate;
+        }
+        self
+    }
+
+    /// Whether the command has certainly not run.
+    pub fn is_definite(&self) -> bool {
+        self.0.kind == StoreErrorKind::Definite
     }
 }
 

@@ -36,7 +36,8 @@ impl KeyScheme {
 
     /// A glob of Redis for the keys of the leases of all locks that match a pattern, and of others: it
     /// has one `*` at most, because a glob with many takes a server long.
-    pub(crate) fn leases(&self, pattern: &NamePattern) -> String {
+    #[doc(hidden)]
+    pub fn leases(&self, pattern: &NamePattern) -> String {
         let (begin, end) = pattern.ends();
         let mut glob = format!("{}:{{", self.namespace);
         push_literal(&mut glob, &begin);
@@ -48,19 +49,22 @@ impl KeyScheme {
     }
 
     /// The lock whose lease has a key; `None` for any other key.
-    pub(crate) fn lock_of_lease(&self, key: &[u8]) -> Option<LockName> {
+    #[doc(hidden)]
+    pub fn lock_of_lease(&self, key: &[u8]) -> Option<LockName> {
         let name = str::from_utf8(key).ok()?.strip_prefix(self.namespace.as_str())?;
         let name = name.strip_prefix(":{")?.strip_suffix(LEASE)?.strip_suffix("}:")?;
         LockName::new(name).ok()
     }
 
     /// The four keys of a lock, in the order of the scripts.
-    pub(crate) fn all(&self, name: &LockName) -> [String; 4] {
+    #[doc(hidden)]
+    pub fn all(&self, name: &LockName) -> [String; 4] {
         [LEASE, QUEUE, WAITERS, WITHDRAWN].map(|what| self.tagged(name, what))
     }
 
     /// The three keys of a lock on a node of a quorum, in the order of its script.
-    pub(crate) fn all_on_node(&self, name: &LockName) -> [String; 3] {
+    #[doc(hidden)]
+    pub fn all_on_node(&self, name: &LockName) -> [String; 3] {
         [LEASE, WAITERS, WITHDRAWN].map(|what| self.tagged(name, what))
     }
 

@@ -100,7 +100,11 @@ impl<S: LockStore + ?Sized> Ask for S {
 }
 
 /// The reply as one to its command.
-pub(crate) fn of_its_kind<T: TryFrom<Reply, Error = Reply>>(reply: Reply) -> Result<T, StoreError> {
+///
+/// # Errors
+///
+/// [`StoreError`] when it is one to a command of another kind.
+pub fn of_its_kind<T: TryFrom<Reply, Error = Reply>>(reply: Reply) -> Result<T, StoreError> {
     T::try_from(reply).map_err(|_| {
         let what = "the store has replied to a command of another kind";
         let remedy = "report this to those who made the store";

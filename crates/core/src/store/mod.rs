@@ -5,6 +5,7 @@ mod command;
 mod error;
 mod keys;
 mod lock_store;
+mod quorum_settings;
 mod scan;
 mod settings;
 
@@ -19,8 +20,7 @@ pub use command::{
 };
 pub use error::{StoreError, StoreErrorKind};
 pub use keys::KeyScheme;
-pub(crate) use lock_store::of_its_kind;
-pub use lock_store::only;
-pub use lock_store::{Ask, LockStore, StoreFuture};
+pub use lock_store::{Ask, LockStore, StoreFuture, of_its_kind, only};
+pub use quorum_settings::QuorumSettings;
 pub use scan::{Scan, ScanCursor, ScanPage};
 pub use settings::{FencePolicy, FenceSettings};

@@ -28,7 +28,8 @@ pub struct ScanPage {
 
 impl ScanPage {
     /// Behind the last step.
-    pub(crate) fn end() -> Self {
+    #[doc(hidden)]
+    pub fn end() -> Self {
         Self { names: Vec::new(), failed: None, next: None }
     }
 }
@@ -59,7 +60,8 @@ impl ScanCursor {
     }
 
     /// Whether a part was read to its end.
-    pub(crate) fn has_read(&self, part: &str) -> bool {
+    #[doc(hidden)]
+    pub fn has_read(&self, part: &str) -> bool {
         self.done.contains(part)
     }
 

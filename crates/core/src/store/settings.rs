@@ -43,7 +43,8 @@ impl FenceSettings {
     }
 
     /// The retention as scripts take it: milliseconds, or 0 for a counter without a time to live.
-    pub(crate) fn retention_millis(self) -> u64 {
+    #[doc(hidden)]
+    pub fn retention_millis(self) -> u64 {
         match self.policy {
             FencePolicy::TimeFloor => u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX),
             FencePolicy::Counter => 0,

@@ -12,9 +12,9 @@ pub use name::{KnownHash, LockName, NameError, NameMap};
 pub use pattern::NamePattern;
 pub use printable::{is_printable, printable};
 pub use replication::{Replication, Terms};
-pub(crate) use stamp::without_words;
 pub use stamp::{
     AcquisitionId, AcquisitionIdError, Fence, FenceError, RuntimeId, Stamp, StampError,
+    without_words,
 };
 pub use ttl::{SettingError, Ttl};
 pub use words::{Class, Namespace, RuntimeLabel};

@@ -86,7 +86,9 @@ impl Replication {
 
     /// The same without replicas, and with the shortest timeout: to find out whether a server can
     /// wait at all.
-    pub(crate) fn without_replicas(self) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_replicas(self) -> Self {
         if self.are_asked() { Self(self.0 & AOF | 1) } else { self }
     }
 

@@ -253,7 +253,8 @@ impl AcquisitionId {
     }
 
     /// Appends the id as stores keep it; faster than by a formatter.
-    pub(crate) fn write_stored(self, to: &mut String) {
+    #[doc(hidden)]
+    pub fn write_stored(self, to: &mut String) {
         to.push_str(self.runtime.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
         to.push(':');
         to.push_str(&self.number.to_string());
@@ -333,7 +334,7 @@ fn is_hex_digit(byte: u8) -> bool {
 }
 
 /// A text without the words of the acquisitions in it, for errors and logs.
-pub(crate) fn without_words(text: &str) -> String {
+pub fn without_words(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('-') {

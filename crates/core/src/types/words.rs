@@ -128,7 +128,8 @@ impl RuntimeLabel {
     pub const MAX_BYTES: usize = 200;
 
     /// The mark that Redis has before the label of a runtime that may keep its lock idle.
-    pub(crate) const KEEPS: char = '~';
+    #[doc(hidden)]
+    pub const KEEPS: char = '~';
 
     /// Makes a label of any text.
     pub fn new(text: impl AsRef<str>) -> Self {

@@ -3,10 +3,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    AddressError, RedisAddress, RedisConfig, RedisPool, Replication, Script, SettingError, Stamp,
-    StoreError,
-};
+use leasehold_core::{Replication, SettingError, Stamp, StoreError};
+use leasehold_redis::{AddressError, RedisAddress, RedisConfig, RedisPool, Script};
 use redis::Value;
 
 use super::{

@@ -4,5 +4,5 @@ mod migration;
 mod redis_cluster;
 mod view;
 
-pub use leasehold_core::seam::slot_of;
+pub use leasehold_redis::slot_of;
 pub use redis_cluster::RedisCluster;

@@ -9,8 +9,10 @@ use std::{
 
 use leasehold_core::{
     Clock, Entropy, FencePolicy, FenceSettings, Instant, LockName, LockStore, Namespace,
-    QuorumSettings, RedisConfig, SystemClock, SystemEntropy, Ttl, connect_store, seam::Part,
+    QuorumSettings, RuntimeId, StoreError, SystemClock, SystemEntropy, Ttl, seam::Part,
 };
+use leasehold_quorum::connect_quorum;
+use leasehold_redis::{ClusterStore, RedisConfig, RedisStore};
 use tokio::runtime::Handle;
 
 use super::{
@@ -55,7 +57,18 @@ pub trait Site: fmt::Debug + Clone + Send + Sync + 'static {
     ) -> RedisConfig {
         config.fencing(fencing)
     }
+
+    /// Connects a store to them.
+    fn connect(config: RedisConfig, id: RuntimeId) -> Connecting {
+        Box::pin(async move {
+            let clock = Arc::new(SystemClock);
+            Ok(Arc::new(RedisStore::connect(&config, clock, Handle::current(), id).await?) as _)
+        })
+    }
 }
+
+/// A store that is being connected.
+type Connecting = Task<'static, Result<Arc<dyn LockStore>, StoreError>>;
 
 /// One server of a subject of its own.
 #[derive(Debug, Clone)]
@@ -127,6 +140,13 @@ impl Site for Cluster {
     fn keepers(&self, key: &str) -> Vec<&RedisServer> {
         vec![&self.0.masters()[RedisCluster::owner_of(key)]]
     }
+
+    fn connect(config: RedisConfig, id: RuntimeId) -> Connecting {
+        Box::pin(async move {
+            let clock = Arc::new(SystemClock);
+            Ok(Arc::new(ClusterStore::connect(&config, clock, Handle::current(), id).await?) as _)
+        })
+    }
 }
 
 /// So many servers that do not know each other, which all cases share. All of them lose what a case has
@@ -164,6 +184,13 @@ impl<const NODES: usize> Site for Quorum<NODES> {
         // A subject is made before it is known that a case needs plain counters, which this one lacks.
         let config = config.fencing(fencing.policy(FencePolicy::TimeFloor));
         config.quorum(quorum.expect("settings in their ranges"))
+    }
+
+    fn connect(config: RedisConfig, id: RuntimeId) -> Connecting {
+        Box::pin(async move {
+            let clock = Arc::new(SystemClock);
+            Ok(Arc::new(connect_quorum(&config, clock, Handle::current(), id).await?) as _)
+        })
     }
 }
 
@@ -216,8 +243,7 @@ impl<S: Site> ServerSubject<S> {
             if site.is_shared() { new_namespace() } else { Default::default() };
         let config = RedisConfig::new(&site.url()).expect("the servers' address is one");
         let config = site.settings(config.namespace(namespace.clone()), &namespace, fencing);
-        let (clock, id) = (Arc::new(SystemClock), SystemEntropy.runtime_id());
-        let store = connect_store(&config, clock, Handle::current(), id).await;
+        let store = S::connect(config, SystemEntropy.runtime_id()).await;
         let store = store.expect("private servers let everybody in");
         Self { site, store, namespace, prefix, policy: fencing.policy }
     }

@@ -3,14 +3,14 @@
 use crate::faulty::CommandKind;
 
 /// The library's own list of what makes a script.
-#[path = "../../../core/src/redis/scripts.rs"]
+#[path = "../../../redis/src/scripts.rs"]
 #[expect(dead_code, reason = "the preflight is no command")]
 mod scripts;
 
 /// What the list makes of the text of a script.
 mod script {
     /// What makes a script ask for the role of its server first.
-    const MASTER: &str = include_str!("../../../core/src/lua/commands/master.lua");
+    const MASTER: &str = include_str!("../../../redis/src/lua/commands/master.lua");
 
     /// A script as it is sent: by digest or with its text.
     #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::{
 use futures_util::future::join_all;
 use leasehold_core::{
     Clock, Instant, LockName, LockStore, NamePattern, RuntimeId, RuntimeLabel, StoreError,
-    seam::{RedirectPolicy, slot_of_lock},
     store::{
         AcquireAnswer, Command, Heartbeats, Inspect, Listener, Renewal, Renewals, Reply, Scan,
         ScanCursor, ScanPage, StoreFuture, Waiter,
     },
 };
+use leasehold_redis::{seam::RedirectPolicy, slot_of_lock};
 
 use super::{
     network::{Lane, Ticket, Wire},
@@ -244,7 +244,7 @@ impl Line {
         Ok(Reply::Inspect(seen))
     }
 
-    /// Asks one master after the other, as a [`ClusterStore`](leasehold_core::ClusterStore) does.
+    /// Asks one master after the other, as a [`ClusterStore`](leasehold_redis::ClusterStore) does.
     async fn scan_next(
         &self,
         pattern: NamePattern,

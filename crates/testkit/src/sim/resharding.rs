@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold_core::{LockName, seam::slot_of_lock};
+use leasehold_core::LockName;
+use leasehold_redis::slot_of_lock;
 
 use super::{
     servers::{Layout, News, State},

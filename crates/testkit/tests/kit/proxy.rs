@@ -6,9 +6,10 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Entropy, LockName, RedisConfig, RedisStore, Replication, SystemClock, SystemEntropy,
+    Clock, Entropy, LockName, Replication, SystemClock, SystemEntropy,
     store::{AcquireAnswer, RenewAnswer, Renewal},
 };
+use leasehold_redis::{RedisConfig, RedisStore};
 use leasehold_testkit::{
     CommandKind, FaultProxy, Gate, Patience, RedisServer,
     contract::{Calls, alice, ttl},

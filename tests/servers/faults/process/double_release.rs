@@ -7,9 +7,10 @@ use leasehold::{
     time::{Clock, SystemClock},
 };
 use leasehold_core::{
-    Entropy, RedisStore, SystemEntropy,
+    Entropy, SystemEntropy,
     store::{Ask, LeaseRecord, Release, ReleaseAnswer},
 };
+use leasehold_redis::RedisStore;
 use leasehold_testkit::RedisServer;
 
 use super::scene;

@@ -1,4 +1,4 @@
-use leasehold_core::seam::{Endpoint, View};
+use leasehold_redis::{Endpoint, seam::View};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Something that a process asks of a Sentinel or a server.

@@ -2,9 +2,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, LockName, RuntimeId, RuntimeLabel,
-    quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word},
     store::{Push, WaiterRecord},
 };
+use leasehold_quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word};
 
 /// What a node may do wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use std::{
 
 use leasehold_core::{
     Clock, Instant, RuntimeId, StoreError, StoreErrorKind,
-    quorum::{NodeAnswer, NodeCommand},
     store::{Listener, Push},
 };
+use leasehold_quorum::{NodeAnswer, NodeCommand};
 
 use super::memory_node::MemoryNode;
 use crate::{

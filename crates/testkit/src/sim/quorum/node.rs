@@ -7,10 +7,9 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    Clock, Instant, LockName, NamePattern, RuntimeId, StoreError, StoreErrorKind,
-    quorum::{NodeAnswer, NodeCommand, QuorumNode},
-    store::Listener,
+    Clock, Instant, LockName, NamePattern, RuntimeId, StoreError, StoreErrorKind, store::Listener,
 };
+use leasehold_quorum::{NodeAnswer, NodeCommand, QuorumNode};
 
 use super::net::{Net, Slot};
 use crate::ManualClock;

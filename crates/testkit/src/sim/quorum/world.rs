@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Instant, LockName,
-    quorum::{QuorumParts, QuorumRules, QuorumSettings, QuorumStore},
-};
+use leasehold_core::{AcquisitionId, Clock, Entropy, Instant, LockName, QuorumSettings};
+use leasehold_quorum::{QuorumParts, QuorumRules, QuorumStore};
 
 use super::{
     memory_node::{MemoryNode, NodeMistake},

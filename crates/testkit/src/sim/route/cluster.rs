@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 
-use leasehold_core::{
-    Clock, Instant, LockName, StoreError,
-    seam::{Choice, Learnt, Probe, RedirectPolicy, slot_of_lock},
+use leasehold_core::{Clock, Instant, LockName, StoreError};
+use leasehold_redis::{
+    seam::{Choice, Learnt, Probe, RedirectPolicy},
+    slot_of_lock,
 };
 
 use super::router::{LONGEST_LOOK, Router, not_found};

@@ -1,7 +1,5 @@
-use leasehold_core::{
-    Clock, Instant, StoreError,
-    seam::{FoundMaster, MasterVerdict},
-};
+use leasehold_core::{Clock, Instant, StoreError};
+use leasehold_redis::{MasterVerdict, seam::FoundMaster};
 
 use super::router::{Dialed, LONGEST_LOOK, Router, not_found};
 use crate::sim::{

@@ -4,10 +4,8 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{
-    Clock, Instant, StoreError, StoreErrorKind,
-    seam::{FoundMaster, SlotOwners},
-};
+use leasehold_core::{Clock, Instant, StoreError, StoreErrorKind};
+use leasehold_redis::seam::{FoundMaster, SlotOwners};
 use tokio::sync::{
     self, Notify,
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},

@@ -1,9 +1,7 @@
-use leasehold_core::{
-    Replication, StoreError,
-    seam::{
-        Choice, Endpoint, MasterVerdict, Probe, Redirect, SlotOwners, View, acknowledged, choose,
-        decide,
-    },
+use leasehold_core::{Replication, StoreError};
+use leasehold_redis::{
+    Endpoint, MasterVerdict, decide,
+    seam::{Choice, Probe, Redirect, SlotOwners, View, acknowledged, choose},
 };
 use redis::Value;
 

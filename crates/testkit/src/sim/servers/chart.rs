@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_core::seam::{Endpoint, View};
+use leasehold_redis::{Endpoint, seam::View};
 
 use super::place::place_of;
 

@@ -5,9 +5,9 @@ use std::{
 
 use leasehold_core::{
     Clock, Instant, LockName, StoreError, StoreErrorKind,
-    seam::{View, slot_of_lock},
     store::{Command, Push},
 };
+use leasehold_redis::{seam::View, slot_of_lock};
 
 use super::{
     layout::{Layout, Stranger},

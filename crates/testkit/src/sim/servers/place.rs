@@ -1,4 +1,4 @@
-use leasehold_core::seam::Endpoint;
+use leasehold_redis::Endpoint;
 
 /// The address of a node of a simulated world.
 pub(in crate::sim) fn place_of(node: usize) -> Endpoint {

@@ -1,4 +1,5 @@
-use leasehold_core::{LockName, seam::slot_of_lock};
+use leasehold_core::LockName;
+use leasehold_redis::slot_of_lock;
 
 use super::{fleet::Fleet, layout::Layout, node::Node};
 

@@ -1,9 +1,0 @@
-//! The nodes of a quorum: independent masters, each with connections of its own.
-
-mod answer;
-mod boot;
-mod connect;
-mod dialect;
-mod node;
-
-pub(super) use connect::{connect_quorum, lazy_quorum};

@@ -1,9 +1,0 @@
-//! The Sentinels that name a master: what they are asked, and whom to believe.
-
-mod ballot;
-mod group;
-mod member;
-
-pub use ballot::{FoundMaster, MasterVerdict, decide};
-pub(super) use group::{Sentinels, unreachable_one};
-pub(super) use member::client_of;

@@ -1,0 +1,208 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::future::join_all;
+use leasehold_core::Replication;
+use leasehold_redis::{Endpoint, RedisConfig, decode::text};
+use redis::{Value, cmd};
+
+use super::client::ServerClient;
+use crate::{
+    ClockOffset,
+    facts::{ClusterNode, Fields, Mark, NotRead, Reading, RoundTrips},
+};
+
+/// The sections of `INFO` that the rules read. Before Redis 7, one command has one section.
+const SECTIONS: [&str; 3] = ["memory", "persistence", "replication"];
+
+/// The settings that the rules read: none of them is secret. Each is asked for by its full name,
+/// because a pattern may match a password.
+const SETTINGS: [&str; 10] = [
+    "maxmemory",
+    "maxmemory-policy",
+    "appendonly",
+    "appendfsync",
+    "save",
+    "min-replicas-to-write",
+    "min-replicas-max-lag",
+    "replica-read-only",
+    "cluster-node-timeout",
+    "cluster-require-full-coverage",
+];
+
+/// The fields of `INFO`.
+pub(super) async fn info(client: &ServerClient) -> Reading<Fields> {
+    let section = |name: &'static str| async move {
+        let told = client.ask(cmd("INFO").arg(name)).await?;
+        text(&told).ok_or(NotRead::Strange)
+    };
+    let mut info = Fields::default();
+    for section in join_all(SECTIONS.map(section)).await {
+        info.add(&section?);
+    }
+    Ok(info)
+}
+
+/// What `CONFIG GET` tells; a server that does not know a setting leaves it out.
+pub(super) async fn settings(client: &ServerClient) -> Reading<Fields> {
+    let value = |name: &'static str| async move {
+        let mut command = cmd("CONFIG");
+        client.ask_for(command.arg("GET").arg(name)).await
+    };
+    let answers: Vec<Reading<BTreeMap<String, String>>> = join_all(SETTINGS.map(value)).await;
+    if !answers.iter().any(Result::is_ok)
+        && let Some(Err(why)) = answers.first()
+    {
+        return Err(why.clone());
+    }
+    Ok(Fields(answers.into_iter().flatten().flatten().collect()))
+}
+
+/// How many replicas a master names in answer to `ROLE`: its name, its offset, and they.
+pub(super) async fn role(client: &ServerClient) -> Reading<usize> {
+    match client.ask(&cmd("ROLE")).await? {
+        Value::Array(parts) => match parts.get(2) {
+            Some(Value::Array(replicas)) => Ok(replicas.len()),
+            _ => Err(NotRead::Strange),
+        },
+        _ => Err(NotRead::Strange),
+    }
+}
+
+/// Whether acknowledgements may be waited for: here for those of no replica, which are there at
+/// once.
+pub(super) async fn acks(client: &ServerClient, acks: Replication) -> Reading<()> {
+    let mut command = cmd(if acks.on_disk() { "WAITAOF" } else { "WAIT" });
+    if acks.on_disk() {
+        command.arg(0);
+    }
+    client.ask(command.arg(0).arg(1)).await.map(drop)
+}
+
+/// What the boot mark of a node says, by the clock of the node.
+pub(super) async fn mark(client: &ServerClient, key: String) -> Reading<Mark> {
+    // As boot.lua of a quorum reads it: whatever stands there, no more than a mark has.
+    let text: String = client.ask_for(&cmd("GETRANGE").arg(key).arg(0).arg(256).take()).await?;
+    let (seconds, micros): (u64, u64) = client.ask_for(&cmd("TIME")).await?;
+    let now = Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros));
+    let counts = text.split(' ').next().and_then(|first| first.parse().ok());
+    let Some(counts) = counts.map(Duration::from_millis) else { return Ok(Mark::Missing) };
+    let rest = counts.saturating_sub(now);
+    Ok(if rest.is_zero() { Mark::Counts } else { Mark::Out(rest) })
+}
+
+/// What a node says about its Cluster.
+pub(super) async fn cluster_node(
+    client: &ServerClient,
+    config: &RedisConfig,
+) -> Reading<ClusterNode> {
+    let told = client.ask(cmd("CLUSTER").arg("INFO")).await?;
+    let mut info = Fields::default();
+    info.add(&text(&told).ok_or(NotRead::Strange)?);
+    let slots = client.ask(cmd("CLUSTER").arg("SLOTS")).await.ok();
+    let place = Endpoint::of(config.address.info().addr());
+    let replicas = slots.zip(place).and_then(|(slots, place)| healthy_replicas(&slots, &place));
+    Ok(ClusterNode { info, replicas })
+}
+
+/// How many replicas of a master are well: `CLUSTER SLOTS` has them behind their master.
+fn healthy_replicas(slots: &Value, master: &Endpoint) -> Option<usize> {
+    let Value::Array(ranges) = slots else { return None };
+    ranges.iter().find_map(|range| {
+        let Value::Array(range) = range else { return None };
+        let [_, _, Value::Array(first), replicas @ ..] = range.as_slice() else { return None };
+        let [host, Value::Int(port), ..] = first.as_slice() else { return None };
+        // A node that does not know its own host tells none.
+        let is_host = text(host).is_none_or(|host| host.is_empty() || host == master.host);
+        (is_host && *port == i64::from(master.port)).then_some(replicas.len())
+    })
+}
+
+/// How many round trips are timed.
+const TRIPS: usize = 5;
+
+/// One round trip, and what the clocks showed.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    trip: Duration,
+    /// Our time of day when the command was sent.
+    sent_at: Duration,
+    /// The server's time of day at some moment after that.
+    server: Duration,
+}
+
+/// Times a few round trips, and reads the server's clock.
+pub(super) async fn timing(client: &ServerClient) -> Reading<RoundTrips> {
+    let mut samples = Vec::with_capacity(TRIPS);
+    for _ in 0..TRIPS {
+        match sample(client).await {
+            Ok(sample) => samples.push(sample),
+            Err(why) if samples.is_empty() => return Err(why),
+            Err(_) => break,
+        }
+    }
+    summary(samples).ok_or(NotRead::Silent)
+}
+
+async fn sample(client: &ServerClient) -> Reading<Sample> {
+    let (begun_at, sent_at) = (client.clock.now(), client.clock.unix_time());
+    let (seconds, micros): (u64, u64) = client.ask_for(&cmd("TIME")).await?;
+    let trip = client.clock.now().saturating_since(begun_at);
+    Ok(Sample {
+        trip,
+        sent_at,
+        server: Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)),
+    })
+}
+
+/// The median of the round trips, and the offset of the shortest: there the server read its clock
+/// nearest to the middle.
+fn summary(mut samples: Vec<Sample>) -> Option<RoundTrips> {
+    samples.sort_by_key(|sample| sample.trip);
+    let median = samples.get(samples.len() / 2)?.trip;
+    let Sample { trip, sent_at, server } = *samples.first()?;
+    let offset = ClockOffset::between(server, sent_at + trip / 2);
+    Some(RoundTrips { median, offset, margin: trip / 2 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(host: Value, port: i64) -> Value {
+        Value::Array(vec![host, Value::Int(port), Value::BulkString("id".into())])
+    }
+
+    #[test]
+    fn replicas_stand_behind_their_master() {
+        let host = |name: &str| Value::BulkString(name.into());
+        let range = |nodes: Vec<Value>| {
+            Value::Array([Value::Int(0), Value::Int(8)].into_iter().chain(nodes).collect())
+        };
+        let slots = Value::Array(vec![
+            range(vec![node(host("a"), 1), node(host("r"), 7)]),
+            range(vec![node(host("b"), 1)]),
+            range(vec![node(Value::Nil, 2), node(host("r"), 8), node(host("r"), 9)]),
+        ]);
+        let at = |host: &str, port| healthy_replicas(&slots, &Endpoint { host: host.into(), port });
+        assert_eq!(
+            [at("a", 1), at("b", 1), at("c", 2), at("a", 3)],
+            [Some(1), Some(0), Some(2), None]
+        );
+        assert_eq!(healthy_replicas(&Value::Nil, &Endpoint { host: "a".into(), port: 1 }), None);
+    }
+
+    #[test]
+    fn the_shortest_round_trip_tells_the_offset() {
+        let millis = Duration::from_millis;
+        let sample = |trip, server| Sample {
+            trip: millis(trip),
+            sent_at: millis(1000),
+            server: millis(server),
+        };
+        let told = summary(vec![sample(40, 1033), sample(4, 1012), sample(10, 1014)]).unwrap();
+        assert_eq!(told.median, millis(10));
+        assert_eq!((told.offset, told.margin), (ClockOffset::Ahead(millis(10)), millis(2)));
+        assert_eq!(summary(vec![sample(4, 992)]).unwrap().offset, ClockOffset::Behind(millis(10)));
+        assert_eq!(summary(Vec::new()), None);
+    }
+}

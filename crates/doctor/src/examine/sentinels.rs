@@ -1,0 +1,104 @@
+use std::{collections::BTreeMap, str::FromStr, sync::Arc, time::Duration};
+
+use leasehold_core::{Clock, within};
+use leasehold_redis::{Endpoint, RedisConfig, client_of, unreachable_one};
+use redis::{AsyncConnectionConfig, ConnectionInfo, cmd};
+
+use super::client::ServerClient;
+use crate::facts::{NamedMaster, NotRead, Reading, SentinelFacts, WatchedMaster};
+
+/// Asks one Sentinel about a master. With its facts comes its vote, if it answered.
+pub(super) async fn ask(
+    config: &RedisConfig,
+    clock: &Arc<dyn Clock>,
+    info: &ConnectionInfo,
+    name: &str,
+) -> (SentinelFacts, Option<Option<Endpoint>>) {
+    let place = info.addr().to_string();
+    match named(config, clock, info, name).await {
+        Ok(Some((vote, named))) => {
+            (SentinelFacts { place, told: Ok(Some(named)) }, Some(Some(vote)))
+        }
+        Ok(None) => (SentinelFacts { place, told: Ok(None) }, Some(None)),
+        Err(words) => (SentinelFacts { place, told: Err(words) }, None),
+    }
+}
+
+/// The master that a Sentinel names; the words of the failure if it does not answer.
+async fn named(
+    config: &RedisConfig,
+    clock: &Arc<dyn Clock>,
+    info: &ConnectionInfo,
+    name: &str,
+) -> Result<Option<(Endpoint, NamedMaster)>, String> {
+    let client = client_of(config, info, config.address.info());
+    let client = client.map_err(|error| unreachable_one(&error))?;
+    let settings = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(config.connect_timeout))
+        .set_response_timeout(None);
+    let until = clock.now() + config.connect_timeout;
+    let connecting = client.get_multiplexed_async_connection_with_config(&settings);
+    let connected = within(&**clock, until, connecting).await;
+    let connection = connected.ok_or("it is silent")?.map_err(|error| unreachable_one(&error))?;
+    // It has the connect timeout for all its answers.
+    let client = ServerClient::new(connection, Arc::clone(clock), config.connect_timeout / 2);
+    let question = |what: &str| {
+        let mut command = cmd("SENTINEL");
+        command.arg(what).arg(name);
+        command
+    };
+    let named: Reading<Option<(String, u16)>> =
+        client.ask_for(&question("GET-MASTER-ADDR-BY-NAME")).await;
+    let named = named.map_err(|why| match why {
+        NotRead::Missing => {
+            "what answers is no Sentinel; write the port of the Sentinel".to_owned()
+        }
+        why => format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"),
+    })?;
+    let Some((host, port)) = named else { return Ok(None) };
+    let place = Endpoint { host, port };
+    let watched = client.ask_for(&question("MASTER")).await.map(|told| watched(&told));
+    let named = NamedMaster { place: place.to_string(), watched };
+    Ok(Some((place, named)))
+}
+
+/// Reads the answer to `SENTINEL MASTER`.
+fn watched(told: &BTreeMap<String, String>) -> WatchedMaster {
+    fn number<T: FromStr>(told: &BTreeMap<String, String>, name: &str) -> Option<T> {
+        told.get(name)?.parse().ok()
+    }
+    let is_down = |flags: &String| flags.split(',').any(|flag| matches!(flag, "s_down" | "o_down"));
+    WatchedMaster {
+        quorum: number(told, "quorum"),
+        replicas: number(told, "num-slaves"),
+        others: number(told, "num-other-sentinels"),
+        down_after: number(told, "down-after-milliseconds").map(Duration::from_millis),
+        is_down: told.get("flags").is_some_and(is_down),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sentinel_watches() {
+        let told = [
+            ("quorum", "2"),
+            ("num-slaves", "1"),
+            ("num-other-sentinels", "2"),
+            ("down-after-milliseconds", "5000"),
+            ("flags", "master,s_down"),
+        ];
+        let told = told.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let seen = WatchedMaster {
+            quorum: Some(2),
+            replicas: Some(1),
+            others: Some(2),
+            down_after: Some(Duration::from_secs(5)),
+            is_down: true,
+        };
+        assert_eq!(watched(&told), seen);
+        assert_eq!(watched(&BTreeMap::new()), WatchedMaster::default());
+    }
+}

@@ -1,0 +1,260 @@
+//! What servers and Sentinels answered, before the rules judge it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+    time::Duration,
+};
+
+use leasehold_core::{QuorumSettings, StoreError};
+
+use super::ClockOffset;
+
+/// An answer, or why there is none.
+pub(crate) type Reading<T> = Result<T, NotRead>;
+
+/// Why something could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NotRead {
+    /// The user lacks the right.
+    Denied,
+    /// The server does not have the command, as on some managed services.
+    Missing,
+    /// There was no answer in time, or the connection ended.
+    Silent,
+    /// The server refused, with these words.
+    Refused(String),
+    /// The answer is not what Redis answers.
+    Strange,
+}
+
+/// The second half of a sentence about a command.
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied => f.write_str("is denied to this user"),
+            Self::Missing => f.write_str("does not exist on this server"),
+            Self::Silent => f.write_str("was not answered"),
+            Self::Refused(words) => write!(f, "was refused: {words}"),
+            Self::Strange => f.write_str("was not answered as Redis does"),
+        }
+    }
+}
+
+/// All facts about one deployment.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) deployment: Deployment,
+    /// The server, the master that the Sentinels name, or all masters of the Cluster or of the quorum.
+    pub(crate) servers: Vec<ServerFacts>,
+}
+
+/// The topology of a deployment.
+#[derive(Debug)]
+pub(crate) enum Deployment {
+    Server,
+    Sentinels(Sentinels),
+    /// How many slots have an owner; the error if no node answered.
+    Cluster(Result<u32, StoreError>),
+    /// Independent masters, of which a majority grants, and how they are used.
+    Quorum(QuorumSettings),
+}
+
+impl Deployment {
+    /// Whether a replica may become the master in this topology.
+    pub(crate) fn fails_over(&self) -> bool {
+        matches!(self, Self::Sentinels(_) | Self::Cluster(_))
+    }
+}
+
+/// The facts about one master.
+#[derive(Debug)]
+pub(crate) struct ServerFacts {
+    /// Where it listens.
+    pub(crate) place: String,
+    /// The error if no connection to it could be made.
+    pub(crate) told: Result<ServerTold, StoreError>,
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub(crate) struct ServerTold {
+    /// Its name and version, as `redis 7.0.15`.
+    pub(crate) version: String,
+    /// The ids of the runs to which several connections to the address lead; empty if they are unknown.
+    pub(crate) runs: BTreeSet<String>,
+    /// The fields of `INFO`.
+    pub(crate) info: Reading<Fields>,
+    /// The answer to `CONFIG GET`; an empty one counts as not read.
+    pub(crate) settings: Reading<Fields>,
+    /// How many replicas `ROLE` names; asked only if `INFO` could not be read.
+    pub(crate) role: Option<Reading<usize>>,
+    pub(crate) timing: Reading<RoundTrips>,
+    /// Whether every kind of command could be run by scripts.
+    pub(crate) scripts: Result<(), StoreError>,
+    /// Whether messages about grants may be received.
+    pub(crate) subscribes: Result<(), StoreError>,
+    /// Whether `WAIT` or `WAITAOF` may be run, if acknowledgements are asked for.
+    pub(crate) acks: Option<Reading<()>>,
+    /// What a node says about its Cluster; `None` of other servers.
+    pub(crate) node: Option<Reading<ClusterNode>>,
+    /// What its boot mark says; `None` of a server that is no node of a quorum.
+    pub(crate) mark: Option<Reading<Mark>>,
+}
+
+impl ServerTold {
+    pub(crate) fn info(&self, field: &str) -> Option<&str> {
+        self.info.as_ref().ok()?.get(field)
+    }
+
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.as_ref().ok()?.get(name)
+    }
+
+    /// The name of the policy by which the server evicts keys when its memory is full.
+    pub(crate) fn policy(&self) -> Option<&str> {
+        self.setting("maxmemory-policy").or_else(|| self.info("maxmemory_policy"))
+    }
+
+    /// How much memory the data may take, in bytes; 0 means that there is no limit.
+    pub(crate) fn memory_limit(&self) -> Option<u64> {
+        self.setting("maxmemory").or_else(|| self.info("maxmemory"))?.parse().ok()
+    }
+
+    /// Whether every write is written to a file.
+    pub(crate) fn appends(&self) -> Option<bool> {
+        let setting = self.setting("appendonly").map(|value| value == "yes");
+        setting.or_else(|| Some(self.info("aof_enabled")? == "1"))
+    }
+
+    /// How many replicas the server sees.
+    pub(crate) fn replicas(&self) -> Option<usize> {
+        let of_node = || self.node.as_ref()?.as_ref().ok()?.replicas;
+        let by_role = || self.role.as_ref()?.as_ref().ok().copied();
+        let by_info = self.info.as_ref().ok().and_then(Fields::replicas);
+        by_info.or_else(by_role).or_else(of_node)
+    }
+}
+
+/// Fields with names, as in `INFO` and `CONFIG GET`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Fields(pub(crate) BTreeMap<String, String>);
+
+impl Fields {
+    /// Adds the fields of a section.
+    pub(crate) fn add(&mut self, section: &str) {
+        let fields = section.lines().filter_map(|line| line.trim().split_once(':'));
+        self.0.extend(fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name)?.parse().ok()
+    }
+
+    /// How many replicas keep up: they are online, and acknowledged within the last seconds.
+    fn replicas(&self) -> Option<usize> {
+        let listed: usize = self.number("connected_slaves")?;
+        // Limited by the number of fields, whatever number the server claims.
+        let listed = 0..listed.min(self.0.len());
+        let replica = |number: usize| self.get(&format!("slave{number}"));
+        Some(listed.filter_map(replica).filter(keeps_up).count())
+    }
+}
+
+/// A replica acknowledges every second.
+const MAX_LAG: u64 = 5;
+
+/// Whether a line of `INFO` describes a replica that has all writes but those on the network.
+fn keeps_up(replica: &&str) -> bool {
+    let field = |name: &str| replica.split(',').find_map(|field| field.strip_prefix(name));
+    let lag = field("lag=").and_then(|lag| lag.parse().ok()).unwrap_or(0);
+    field("state=") == Some("online") && lag <= MAX_LAG
+}
+
+/// What a few round trips showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RoundTrips {
+    pub(crate) median: Duration,
+    /// How far the server's clock is from ours.
+    pub(crate) offset: ClockOffset,
+    /// How wrong the offset can be.
+    pub(crate) margin: Duration,
+}
+
+/// What a node says about its Cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ClusterNode {
+    /// The fields of `CLUSTER INFO`.
+    pub(crate) info: Fields,
+    /// How many healthy replicas this node has, by `CLUSTER SLOTS`.
+    pub(crate) replicas: Option<usize>,
+}
+
+/// Whether a node of a quorum counts, by its boot mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No process has seen it since it lost its data, or since it is new.
+    Missing,
+    /// It stays out for so long.
+    Out(Duration),
+    /// It counts.
+    Counts,
+}
+
+/// The Sentinels of an address.
+#[derive(Debug)]
+pub(crate) struct Sentinels {
+    /// The name of the master.
+    pub(crate) name: String,
+    /// The server that most of them name.
+    pub(crate) master: Option<String>,
+    /// All that the address lists.
+    pub(crate) all: Vec<SentinelFacts>,
+}
+
+/// The facts about one Sentinel.
+#[derive(Debug)]
+pub(crate) struct SentinelFacts {
+    pub(crate) place: String,
+    /// What it knows of the master of that name, if it knows one; or why it did not answer.
+    pub(crate) told: Result<Option<NamedMaster>, String>,
+}
+
+/// The master that a Sentinel names.
+#[derive(Debug)]
+pub(crate) struct NamedMaster {
+    pub(crate) place: String,
+    pub(crate) watched: Reading<WatchedMaster>,
+}
+
+/// What a Sentinel knows of the master that it watches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct WatchedMaster {
+    /// How many Sentinels have to agree that the master is down.
+    pub(crate) quorum: Option<usize>,
+    /// How many replicas it knows.
+    pub(crate) replicas: Option<usize>,
+    /// How many other Sentinels it knows.
+    pub(crate) others: Option<usize>,
+    /// After how long without an answer it takes the master for dead.
+    pub(crate) down_after: Option<Duration>,
+    /// Whether it takes the master for dead now.
+    pub(crate) is_down: bool,
+}
+
+impl Sentinels {
+    /// The Sentinels that answered: their endpoints, and the master that each names.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (&str, Option<&NamedMaster>)> {
+        self.all.iter().filter_map(|one| Some((&*one.place, one.told.as_ref().ok()?.as_ref())))
+    }
+
+    /// What the Sentinels that answered know of the master.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = (&str, &WatchedMaster)> {
+        self.answers().filter_map(|(place, named)| Some((place, named?.watched.as_ref().ok()?)))
+    }
+}

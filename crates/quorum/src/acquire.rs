@@ -1,0 +1,207 @@
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use leasehold_core::{
+    AcquisitionId, Clock, Instant, LockName, Replication, StoreError, backoff,
+    store::{Acquire, AcquireAnswer, Granted, Heartbeats, Place, Push, Waiter},
+};
+
+use super::{
+    claims::{Candidate, Claim, ClaimGuard},
+    command::{NodeCommand, Word},
+    failure::still_tried,
+    node::QuorumNode,
+    pushes::publish,
+    round::{Round, round},
+    state::Quorum,
+    tally::{Refusal, count, kth_longest},
+    vote::{VoteOutcome, vote},
+};
+use crate::durations::STEPS_BACK;
+
+/// How often an acquisition that met others steps back and tries again.
+const TRIES: u32 = 4;
+
+/// Asks for a lock on behalf of a runtime that waits, or does not: for a lease that lives so long, and one
+/// node before the others where others ask, too.
+pub(super) async fn acquire<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    command: Acquire,
+    (life, one_first): (Duration, bool),
+    deadline: Instant,
+) -> Result<AcquireAnswer, StoreError> {
+    quorum.nodes.check(command.ttl, command.acks)?;
+    let claim = quorum.claims.enter(command.id);
+    let mut candidate = Candidate { life, waited: claim.waited(), command };
+    let turn = claim.turn(&*quorum.nodes.clock, deadline).await;
+    let outcome = if turn.is_some() {
+        let Acquire { ref name, id, .. } = candidate.command;
+        match confirm(quorum, name, id, deadline).await? {
+            Some(granted) => return Ok(AcquireAnswer::Granted(granted)),
+            None => ask(quorum, &claim, &mut candidate, one_first, deadline).await?,
+        }
+    } else if candidate.waits() {
+        VoteOutcome::Refused(Refusal::soon())
+    } else {
+        return Err(still_tried());
+    };
+    Ok(match outcome {
+        VoteOutcome::Granted(granted) => {
+            claim.stop_waiting();
+            AcquireAnswer::Granted(granted)
+        }
+        VoteOutcome::Withdrawn => AcquireAnswer::Withdrawn,
+        VoteOutcome::Refused(refusal) | VoteOutcome::Split(refusal) => {
+            let Refusal { remaining, keeps, older, waited } = refusal;
+            if candidate.waits() {
+                let waited = waited.max(candidate.waited);
+                wait(quorum, &claim, Candidate { waited, ..candidate });
+                AcquireAnswer::Queued(Place { remaining, ahead: older })
+            } else {
+                AcquireAnswer::Busy { remaining, keeps }
+            }
+        }
+    })
+}
+
+/// Each as an acquire of its own.
+pub(super) async fn heartbeat<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    Heartbeats { batch, label }: Heartbeats,
+    deadline: Instant,
+) -> Vec<Result<AcquireAnswer, StoreError>> {
+    let beat = async |waiter: &Waiter| {
+        let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
+        let (wait, acks) = (Some(heartbeat), Replication::NONE);
+        let (name, label) = (name.clone(), label.clone());
+        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+        let answer = acquire(quorum, command, (heartbeat.window(ttl), true), deadline).await;
+        answer.map_err(|error| error.for_lock(&waiter.name))
+    };
+    join_all(batch.iter().map(beat)).await
+}
+
+/// The grant of an acquisition that has one already, if a majority still has it.
+async fn confirm<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    name: &LockName,
+    id: AcquisitionId,
+    deadline: Instant,
+) -> Result<Option<Granted>, StoreError> {
+    let record = quorum.records.lock().get(id).cloned();
+    let Some(record) = record.filter(|record| record.name == *name && !record.is_ending) else {
+        return Ok(None);
+    };
+    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
+    let word = Word::Settle { attempt: record.attempt, fence: record.last.get() };
+    let command = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
+    let enough = |round: &Round| count(round.done) >= needed;
+    let mut round = round(nodes, record.asked, command, deadline, enough).await;
+    if enough(&round) {
+        let remaining = kth_longest(&mut round.left, needed);
+        let (first, last) = (record.first, record.last);
+        let (contended, regressed) = (round.contended, false);
+        return Ok(Some(Granted { first, last, remaining, contended, regressed }));
+    }
+    if count(round.gone | (nodes.all() & !record.asked)) < needed {
+        return Err(round.too_few(nodes.count()));
+    }
+    let mut records = quorum.records.lock();
+    if records.get(id).is_some_and(|known| known.attempt == record.attempt) {
+        records.remove(id);
+    }
+    Ok(None)
+}
+
+/// Asks the nodes until a majority has decided. It is this call's turn: no other one for the same acquisition
+/// does so meanwhile.
+async fn ask<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    claim: &Claim,
+    candidate: &mut Candidate,
+    mut one_first: bool,
+    deadline: Instant,
+) -> Result<VoteOutcome, StoreError> {
+    let nodes = &quorum.nodes;
+    let mut steps = 0;
+    loop {
+        if claim.is_over() {
+            return Ok(VoteOutcome::Withdrawn);
+        }
+        let outcome = vote(quorum, claim, candidate, one_first, deadline).await?;
+        let VoteOutcome::Split(refusal) = outcome else { return Ok(outcome) };
+        candidate.waited = candidate.waited.max(refusal.waited);
+        // Who stands behind others leaves them the first step.
+        let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
+        let fraction = nodes.entropy.fraction();
+        let pause = backoff(STEPS_BACK, steps + behind, fraction);
+        let until = nodes.clock.now() + pause;
+        steps += 1;
+        if steps == TRIES || until >= deadline {
+            return Ok(VoteOutcome::Refused(Refusal { waited: candidate.waited, ..refusal }));
+        }
+        claim.called(&*nodes.clock, until).await;
+        one_first = true;
+    }
+}
+
+/// Remembers that an acquisition waits, and asks for it when a node calls it.
+fn wait<N: QuorumNode>(quorum: &Arc<Quorum<N>>, claim: &Claim, candidate: Candidate) {
+    let (nodes, id) = (&quorum.nodes, candidate.command.id);
+    // Another try of it has the lock: this answer is old.
+    if quorum.records.lock().get(id).is_some() {
+        return;
+    }
+    // A grant after a message is for the claim window.
+    let life = candidate.heard();
+    if claim.wait(Candidate { life, ..candidate }, nodes.clock.now() + life * 2) {
+        let (clock, claim) = (Arc::clone(&nodes.clock), quorum.claims.enter(id));
+        drop(nodes.runtime.spawn(ask_when_called(Arc::downgrade(quorum), clock, claim)));
+    }
+}
+
+/// Asks for an acquisition that waits each time that a node calls it, until it waits no longer.
+async fn ask_when_called<N: QuorumNode>(
+    quorum: Weak<Quorum<N>>,
+    clock: Arc<dyn Clock>,
+    claim: ClaimGuard,
+) {
+    while let Some((_, until)) = claim.waiting() {
+        let is_called = claim.called(&*clock, until).await;
+        let (Some(quorum), Some((candidate, _))) = (quorum.upgrade(), claim.waiting()) else {
+            return;
+        };
+        if is_called {
+            // Boxed, so that a task that waits is small.
+            Box::pin(ask_when_its_turn(&quorum, &claim, candidate)).await;
+        } else {
+            claim.stop_waiting_after(clock.now());
+        }
+    }
+}
+
+/// Asks for an acquisition whose turn it may be, and tells its runtime of a grant.
+async fn ask_when_its_turn<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    claim: &Claim,
+    mut candidate: Candidate,
+) {
+    let clock = &*quorum.nodes.clock;
+    let deadline = clock.now() + quorum.nodes.settings.patience() * 2;
+    let Some(_turn) = claim.turn(clock, deadline).await else { return };
+    let id = candidate.command.id;
+    // The call before has it, and has told so.
+    if quorum.records.lock().get(id).is_some() {
+        return;
+    }
+    if let Ok(VoteOutcome::Granted(granted)) =
+        ask(quorum, claim, &mut candidate, true, deadline).await
+    {
+        claim.stop_waiting();
+        let (heartbeat, name) = (candidate.heartbeat(), candidate.command.name);
+        publish(quorum, id.runtime(), Push::Granted { name, id, granted, heartbeat });
+    }
+}

@@ -1,0 +1,107 @@
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use leasehold_core::{QuorumSettings, StoreError, StoreErrorKind};
+use leasehold_redis::{
+    Greeted, Greeting, ScriptCall,
+    classify::classify,
+    decode::{not_understood, shown, text},
+    evaluate, millis, run_in,
+};
+use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
+
+use super::scripts;
+
+/// The longest ttl that any runtime of the group has told, in milliseconds: a node that lost its data
+/// cannot tell it.
+pub(super) type Longest = Arc<AtomicU64>;
+
+/// Reads the boot mark of a node on each new connection, before any command. A restart ends all
+/// connections, so no command comes to a new run of a server before its mark says so.
+#[derive(Debug)]
+// ADR 0038
+pub(super) struct Boot {
+    pub(super) key: String,
+    pub(super) place: String,
+    pub(super) settings: QuorumSettings,
+    pub(super) longest: Longest,
+}
+
+impl Greeting for Boot {
+    fn greet(&self, mut connection: MultiplexedConnection) -> Greeted<'_> {
+        Box::pin(async move {
+            let run = self.run_id(&mut connection).await?;
+            let persists = persists_all(&mut connection).await;
+            self.mark(&mut connection, &run, persists).await
+        })
+    }
+}
+
+impl Boot {
+    async fn run_id(&self, connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
+        let told: Value =
+            cmd("INFO").arg("server").query_async(connection).await.map_err(|error| {
+                let error = classify(&error);
+                if error.kind() == StoreErrorKind::Config {
+                    return error.with_remedy(
+                    "allow INFO: without it a node that came back without its data cannot be told",
+                );
+                }
+                error.not_sent()
+            })?;
+        let told = text(&told).unwrap_or_default();
+        run_in(&told).map(str::to_owned).ok_or_else(|| {
+            let what = "the server does not tell its run_id in answer to INFO";
+            StoreError::new(StoreErrorKind::Config, what, "use a server that does").as_answer()
+        })
+    }
+
+    async fn mark(
+        &self,
+        connection: &mut MultiplexedConnection,
+        run: &str,
+        persists: bool,
+    ) -> Result<(), StoreError> {
+        let own = millis(self.settings.most_ttl());
+        let longest = self.longest.load(Ordering::Relaxed).max(own);
+        let wait = Duration::from_millis(longest) + self.settings.clock_tolerance() * 2;
+        let write = |to: &mut Cmd| {
+            to.arg(&self.key).arg(run).arg(millis(wait)).arg(longest).arg(u8::from(persists));
+        };
+        let call = ScriptCall::new(&scripts::BOOT, 1, &write);
+        let told = evaluate(connection, call, false, Duration::ZERO).await;
+        let told = told.map_err(|error| classify(&error).not_sent())?.answer;
+        let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };
+        let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
+            return Err(not_understood(&shown(&told)));
+        };
+        self.longest.fetch_max(u64::try_from(most).unwrap_or(0), Ordering::Relaxed);
+        if has_lost == 1 {
+            tracing::warn!(
+                node = %self.place,
+                counts_in_ms = rest,
+                "a node of the quorum is new or has lost data, and stays out for a while"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether a server persists every write before it answers; `false` if the user may not ask.
+async fn persists_all(connection: &mut MultiplexedConnection) -> bool {
+    for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
+        let asked = cmd("CONFIG").arg("GET").arg(name).take();
+        // A map in RESP3, a list of pairs before.
+        let told: RedisResult<BTreeMap<String, String>> = asked.query_async(connection).await;
+        if !told.is_ok_and(|told| told.get(name).is_some_and(|value| value == wanted)) {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,180 @@
+use std::{fmt::Write, time::Duration};
+
+use leasehold_core::{
+    AcquisitionId, FenceSettings, QuorumSettings, Replication, RuntimeLabel, WITHDRAWAL_MARK,
+    store::KeyScheme,
+};
+use leasehold_redis::{Dialect, Script, millis};
+use redis::{Cmd, Value};
+
+use super::scripts;
+use crate::{NodeCommand, Word};
+
+/// Writes commands as the files in `lua` take them.
+#[derive(Debug)]
+pub(super) struct NodeDialect {
+    keys: KeyScheme,
+    boot: String,
+    /// What all calls have in common.
+    settings: String,
+}
+
+impl NodeDialect {
+    pub(super) fn new(keys: &KeyScheme, fencing: FenceSettings, settings: &QuorumSettings) -> Self {
+        let (retention, channels) = (fencing.retention_millis(), keys.channels());
+        let tolerance = settings.clock_tolerance().as_micros();
+        let settings = format!("{retention:013} {tolerance:010} {channels}");
+        Self { boot: keys.boot(), settings, keys: keys.clone() }
+    }
+}
+
+/// Writes what several commands may have in common, into a text that is empty; whether there is anything.
+fn write_common(word: &Word, text: &mut String) -> bool {
+    let (ttl, heard, label, keeps) = match word {
+        Word::Ask { ttl, heard, label, keeps, .. } => (*ttl, *heard, label, *keeps),
+        Word::Spread { ttl, label, keeps, .. } => (*ttl, Duration::ZERO, label, *keeps),
+        _ => return false,
+    };
+    // A text takes everything.
+    let _ = write!(text, "{:08} {:08} ", millis(ttl), millis(heard));
+    text.extend(keeps.then_some(RuntimeLabel::KEEPS));
+    text.push_str(label.as_str());
+    true
+}
+
+impl Dialect for NodeDialect {
+    type Command = NodeCommand;
+
+    /// Who asks several nodes goes on when the last of them has answered, so commands come in small groups.
+    const ROUNDS: u32 = 3;
+
+    /// Half of the callers would wait for other nodes.
+    const SPLITS: bool = false;
+
+    fn keys(count: usize) -> usize {
+        1 + count
+    }
+
+    fn script(_acks: Replication) -> &'static Script {
+        &scripts::QUORUM
+    }
+
+    fn acks(_command: &NodeCommand) -> Replication {
+        Replication::NONE
+    }
+
+    /// A release may run twice; but "gone" about its second copy means that the first one ran, and
+    /// only its sender can tell that from a loss.
+    fn repeats(command: &NodeCommand) -> bool {
+        !matches!(command.word, Word::End { .. } | Word::Keep { .. } | Word::Force { .. })
+    }
+
+    /// Where all are numbers, they come as one text.
+    fn answers(answer: Value) -> Value {
+        let Value::BulkString(text) = &answer else { return answer };
+        let number = |digits: &[u8]| str::from_utf8(digits).ok()?.parse().ok().map(Value::Int);
+        let numbers = text.split(|byte| *byte == b' ').map(number);
+        numbers.collect::<Option<_>>().map_or(answer, Value::Array)
+    }
+
+    fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a NodeCommand> + Clone) {
+        let mut text = String::with_capacity(128);
+        to.arg(&self.boot);
+        for command in commands.clone() {
+            to.arg(self.keys.lease(&command.name));
+        }
+        to.arg(&self.settings);
+        let mut written = String::new();
+        for command in commands {
+            text.clear();
+            if write_common(&command.word, &mut text) && text != written {
+                to.arg(&*text);
+                written.clone_from(&text);
+            }
+            write(to, command.id, &command.word, &mut text);
+        }
+    }
+}
+
+/// The numbers behind the id of a command that needs no word; `None` stands for none.
+fn short(word: &Word) -> Option<(u64, Option<u64>)> {
+    match *word {
+        // So long are times in microseconds, and so is what the script takes for one.
+        Word::Ask { attempt, ballot, waited, .. }
+            if (1_000_000_000_000_000..10_000_000_000_000_000).contains(&ballot)
+                && waited.is_zero() =>
+        {
+            Some((attempt, Some(ballot)))
+        }
+        Word::End { attempt, fence: 0, marks: false } => Some((attempt, None)),
+        _ => None,
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Writes word and arguments; `text` is room for ids.
+fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
+    text.clear();
+    if let Some((attempt, ballot)) = short(word) {
+        text.push(' ');
+        id.write_stored(text);
+        for number in [Some(attempt), ballot] {
+            text.push(' ');
+            let _ = number.map(|number| write!(text, "{number}"));
+        }
+        to.arg(&**text);
+        return;
+    }
+    id.write_stored(text);
+    let mut begin = |word: &str| {
+        to.arg(word).arg(&**text);
+    };
+    match word {
+        Word::Ask { attempt, ballot, waited, .. } => {
+            begin("ask");
+            to.arg(*attempt).arg(*ballot).arg(micros(*waited));
+        }
+        Word::Settle { attempt, fence } => {
+            begin("settle");
+            to.arg(*attempt).arg(*fence);
+        }
+        Word::Renew { attempt, fence, ttl } => {
+            begin("renew");
+            to.arg(*attempt).arg(*fence).arg(millis(*ttl));
+        }
+        Word::Spread { attempt, fence, before, holds, .. } => {
+            begin("spread");
+            let (count, number) = holds.map_or((1, 0), |holds| (holds.count.get(), holds.number));
+            to.arg(*attempt).arg(*fence).arg(*before).arg(count).arg(number);
+        }
+        Word::Hold { attempt, update, ttl } => {
+            begin("hold");
+            to.arg(*attempt).arg(update.count.get()).arg(update.number).arg(ttl.as_millis());
+        }
+        Word::End { attempt, fence, marks } => {
+            begin("end");
+            let life = if *marks { millis(WITHDRAWAL_MARK) } else { 0 };
+            to.arg(*attempt).arg(*fence).arg(life);
+        }
+        Word::Keep { attempt, fence, rest } => {
+            begin("keep");
+            to.arg(*attempt).arg(*fence).arg(millis(*rest));
+        }
+        Word::Withdraw => {
+            begin("withdraw");
+            to.arg(millis(WITHDRAWAL_MARK));
+        }
+        Word::Force { fence } => {
+            begin("force");
+            to.arg(*fence);
+        }
+        Word::Pass { fence } => {
+            begin("pass");
+            to.arg(*fence);
+        }
+        Word::Inspect => begin("inspect"),
+    }
+}

@@ -1,0 +1,11 @@
+//! The nodes of a quorum: independent masters, each with connections of its own.
+
+mod answer;
+mod boot;
+mod connect;
+mod dialect;
+mod node;
+mod scripts;
+
+pub use connect::{connect_quorum, lazy_quorum};
+pub use node::RedisNode;

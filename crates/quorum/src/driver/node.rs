@@ -1,0 +1,159 @@
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use futures_util::future::join_all;
+use leasehold_core::{
+    Clock, Instant, LockName, NamePattern, RuntimeId, StoreError,
+    store::{KeyScheme, Listener},
+};
+use leasehold_redis::{
+    Answered, Batcher, Connection, Dialer, Dialers, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
+    ScriptCall, Sharing, Subscriptions, connection_number, scan_step,
+};
+use redis::Cmd;
+use tokio::runtime::Handle;
+
+use super::{
+    answer::answer,
+    boot::{Boot, Longest},
+    dialect::NodeDialect,
+    scripts,
+};
+use crate::{NodeCommand, NodeReply, QuorumNode};
+
+/// One master of a quorum, version 6.2 or newer, with connections of its own.
+pub struct RedisNode {
+    dialer: Arc<Dialer>,
+    commands: Vec<Batcher<NodeDialect>>,
+    renewals: Batcher<NodeDialect>,
+    subscriptions: Subscriptions,
+    keys: KeyScheme,
+    /// For what is seldom asked.
+    pool: RedisPool,
+    clock: Arc<dyn Clock>,
+}
+
+impl RedisNode {
+    /// A node that connects on first use.
+    pub(super) fn new(
+        config: &RedisConfig,
+        clock: &Arc<dyn Clock>,
+        runtime: &Handle,
+        longest: &Longest,
+    ) -> Result<Self, StoreError> {
+        let dialer = Arc::new(Dialer::new(config, Arc::clone(clock), Some(runtime))?);
+        let greeting: Arc<dyn Greeting> = Arc::new(Boot {
+            key: config.keys.boot(),
+            place: dialer.endpoint.to_string(),
+            settings: config.quorum,
+            longest: Arc::clone(longest),
+        });
+        let dialect = Arc::new(NodeDialect::new(&config.keys, config.fencing, &config.quorum));
+        let batcher = || {
+            let (clock, runtime) = (Arc::clone(clock), runtime.clone());
+            let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
+            let connection =
+                Connection::new(dialer, Arc::clone(&clock), runtime.clone(), Some(greeting));
+            Batcher::new(connection, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
+        };
+        let commands = (0..config.connections).map(|_| batcher()).collect();
+        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
+        let subscriptions = Subscriptions::new(dialers, Arc::clone(clock), runtime.clone());
+        let (renewals, keys) = (batcher(), config.keys.clone());
+        let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
+        let clock = Arc::clone(clock);
+        Ok(Self { dialer, commands, renewals, subscriptions, keys, pool, clock })
+    }
+
+    /// Runs every kind of command once, on the keys of a lock that nobody uses.
+    pub(super) async fn check(
+        &self,
+        probe: &LockName,
+        runtime: RuntimeId,
+        deadline: Instant,
+    ) -> Result<(), StoreError> {
+        let write = |to: &mut Cmd| {
+            to.arg(&self.keys.all_on_node(probe)).arg(self.keys.channel(runtime));
+        };
+        let call = ScriptCall::new(&scripts::PREFLIGHT, 3, &write);
+        let Some(batcher) = self.commands.first() else { return Ok(()) };
+        // Both EVAL and EVALSHA: the user may lack the right to one of them.
+        for call in [call.with_body(), call] {
+            batcher.connection().call(call, deadline).await.map_err(StoreError::not_sent)?;
+        }
+        Ok(())
+    }
+
+    fn batcher_of(&self, name: &LockName) -> &Batcher<NodeDialect> {
+        &self.commands[connection_number(name, self.commands.len())]
+    }
+
+    fn decode(&self, command: &NodeCommand, answered: Result<Answered, StoreError>) -> NodeReply {
+        let decoded = answered.and_then(|answered| answer(&command.word, &answered.answer));
+        decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
+    }
+}
+
+impl QuorumNode for RedisNode {
+    async fn send(&self, command: NodeCommand, deadline: Instant) -> NodeReply {
+        let answered = self.batcher_of(&command.name).send(command.clone(), deadline).await;
+        self.decode(&command, answered)
+    }
+
+    async fn send_apart(&self, commands: Vec<NodeCommand>, deadline: Instant) -> Vec<NodeReply> {
+        let own = self.renewals.connection();
+        let batcher = match self.commands.first() {
+            // Its own connection cannot be made, or is only being made.
+            Some(other) if !own.is_made() => {
+                own.prepare();
+                other
+            }
+            _ => &self.renewals,
+        };
+        let parts = commands.chunks(MAX_COMMANDS);
+        let answers = join_all(parts.map(|part| batcher.deliver(part, deadline))).await;
+        let each = commands.iter().zip(answers.into_iter().flatten());
+        each.map(|(command, answered)| self.decode(command, answered)).collect()
+    }
+
+    async fn scan(
+        &self,
+        pattern: &NamePattern,
+        at: u64,
+        deadline: Instant,
+    ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
+        scan_step(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
+    }
+
+    fn is_ready(&self) -> bool {
+        let away = self.commands.iter().filter(|batcher| !batcher.connection().is_ready());
+        let mut is_ready = true;
+        for batcher in away {
+            batcher.connection().prepare();
+            is_ready = false;
+        }
+        is_ready
+    }
+
+    /// The next connections set the mark.
+    fn has_no_mark(&self) {
+        self.commands.iter().for_each(|batcher| batcher.connection().part());
+        self.renewals.connection().part();
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.subscriptions.listen(runtime, self.keys.channel(runtime), listener);
+    }
+
+    fn place(&self) -> String {
+        self.dialer.endpoint.to_string()
+    }
+}
+
+impl fmt::Debug for RedisNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisNode").field("place", &self.place()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,155 @@
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use leasehold_core::{
+    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError,
+    store::{ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, WaiterRecord},
+};
+
+use super::{
+    command::{NodeAnswer, NodeCommand, NodeLease, Word},
+    failure::{minority, strange, too_few},
+    node::QuorumNode,
+    round::{Round, gather, round},
+    state::Quorum,
+    tally::{count, kth_longest, majority, members},
+};
+
+/// What the nodes tell of a lock.
+#[derive(Debug, Default)]
+struct LockView {
+    answered: usize,
+    counter: u64,
+    leases: Vec<NodeLease>,
+    failures: Vec<StoreError>,
+}
+
+impl LockView {
+    /// The leases of the try that most nodes have.
+    fn most(&self) -> Vec<&NodeLease> {
+        let alike = |one: &NodeLease| {
+            let is_same = |other: &&NodeLease| other.id == one.id && other.attempt == one.attempt;
+            self.leases.iter().filter(is_same).collect::<Vec<_>>()
+        };
+        self.leases.iter().map(alike).max_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// Whether a majority has a lease, or none can have one, whatever the others answer.
+    fn is_clear(&self, nodes: usize) -> bool {
+        let (most, needed) = (self.most().len(), majority(nodes));
+        self.answered >= needed && (most >= needed || most + nodes - self.answered < needed)
+    }
+}
+
+pub(super) async fn inspect<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    name: &LockName,
+    deadline: Instant,
+) -> Result<Inspection, StoreError> {
+    let nodes = &quorum.nodes;
+    let id = AcquisitionId::new(nodes.entropy.runtime_id(), 0);
+    let command = NodeCommand { name: name.clone(), id, word: Word::Inspect };
+    let mut view = LockView::default();
+    let sent =
+        members(nodes.all()).map(|node| nodes.send(node, command.clone(), deadline)).collect();
+    // A node that hangs holds nobody up for longer than another one would be asked in its place.
+    gather(nodes, sent, deadline, nodes.hedge(), |node, reply| {
+        let failure = nodes.failure(node, &reply);
+        view.answered += usize::from(failure.is_none());
+        view.failures.extend(failure);
+        match reply {
+            Ok(NodeAnswer::Record(lease)) => view.leases.push(*lease),
+            Ok(NodeAnswer::Free { counter }) => view.counter = view.counter.max(counter),
+            Ok(NodeAnswer::Out { .. }) | Err(_) => {}
+            Ok(_) => view.failures.push(strange().from_endpoint(nodes.each[node].place())),
+        }
+        view.is_clear(nodes.count())
+    })
+    .await;
+    if view.answered < nodes.majority() {
+        return Err(too_few(view.answered, nodes.count(), &view.failures, false));
+    }
+    inspection(quorum, &view)
+}
+
+/// The lease that a majority has. What fewer have is one as well if this process knows that it is: nodes
+/// that have it may not answer. Otherwise it is unknown, unless it cannot be one.
+fn inspection<N: QuorumNode>(
+    quorum: &Quorum<N>,
+    view: &LockView,
+) -> Result<Inspection, StoreError> {
+    let (nodes, needed) = (quorum.nodes.count(), quorum.nodes.majority());
+    let most = view.most();
+    let LockView { answered, counter, ref failures, .. } = *view;
+    let Some(lease) = most.first().filter(|_| most.len() + nodes - answered >= needed) else {
+        return Ok(Inspection::Free { last_fence: Fence::try_from(counter).ok() });
+    };
+    let own = quorum.records.lock().get(lease.id).cloned();
+    let own = own.filter(|record| record.attempt == lease.attempt);
+    let is_own = own.as_ref().is_some_and(|record| quorum.nodes.clock.now() < record.until);
+    if most.len() < needed && !is_own {
+        return Err(minority(most.len(), answered, nodes, failures));
+    }
+    let told = most.iter().map(|lease| lease.fence.max(1)).max().unwrap_or(1);
+    let Ok(fence) = own.map_or_else(|| Fence::try_from(told), |record| Ok(record.first)) else {
+        return Ok(Inspection::Free { last_fence: None });
+    };
+    let mut left: Vec<_> = most.iter().map(|lease| lease.remaining).collect();
+    let holds = most.iter().map(|lease| lease.holds).max().unwrap_or(1);
+    Ok(Inspection::Held(LeaseRecord {
+        id: lease.id,
+        fence,
+        holds: if lease.kept { 0 } else { holds },
+        remaining: kth_longest(&mut left, most.len().min(needed)),
+        label: lease.label.strip_prefix(RuntimeLabel::KEEPS).unwrap_or(&lease.label).to_owned(),
+        held_for: most.iter().map(|lease| lease.held_for).max().unwrap_or_default(),
+        kept: lease.kept,
+        keeps: !lease.kept && lease.label.starts_with(RuntimeLabel::KEEPS),
+        idle: false,
+        waiters: waiters(&most),
+    }))
+}
+
+/// Who waits, by what the nodes have seen together: those who wait for longer first.
+fn waiters(leases: &[&NodeLease]) -> Vec<WaiterRecord> {
+    let mut all = BTreeMap::new();
+    for waiter in leases.iter().flat_map(|lease| &lease.waiters) {
+        let known: &mut WaiterRecord = all.entry(waiter.id).or_insert_with(|| waiter.clone());
+        known.waiting_for = known.waiting_for.max(waiter.waiting_for);
+        known.silent_for = known.silent_for.min(waiter.silent_for);
+    }
+    let mut all: Vec<_> = all.into_values().collect();
+    all.sort_by_key(|waiter| Reverse(waiter.waiting_for));
+    all
+}
+
+pub(super) async fn force_release<N: QuorumNode>(
+    quorum: &Arc<Quorum<N>>,
+    ForceRelease { name, id, fence }: ForceRelease,
+    deadline: Instant,
+) -> Result<ForceReleaseAnswer, StoreError> {
+    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
+    let to_all = |word: Word| {
+        let name = name.clone();
+        move |_| NodeCommand { name: name.clone(), id, word: word.clone() }
+    };
+    let force = to_all(Word::Force { fence: fence.get() });
+    let enough = |round: &Round| count(round.heard()) == nodes.count();
+    let forced = round(nodes, nodes.all(), force, deadline, enough).await;
+    if count(forced.heard()) < needed {
+        return Err(forced.too_few(nodes.count()));
+    }
+    if forced.done == 0 {
+        return Ok(ForceReleaseAnswer::Changed);
+    }
+    // Otherwise a renewal might bring it to those that never had it, beside those that have not heard.
+    if count(forced.done) < needed {
+        let pass = to_all(Word::Pass { fence: forced.counter });
+        let enough = |passed: &Round| count(passed.done | forced.done) >= needed;
+        let mut passed = round(nodes, forced.gone, pass, deadline, enough).await;
+        passed.done |= forced.done;
+        if count(passed.done) < needed {
+            return Err(passed.too_few(nodes.count()));
+        }
+    }
+    Ok(ForceReleaseAnswer::Ended { fence: Fence::try_from(forced.counter).ok() })
+}

@@ -1,0 +1,576 @@
+use std::{
+    collections::VecDeque,
+    slice,
+    sync::{Arc, MutexGuard, atomic::Ordering},
+};
+
+use futures_util::future::join_all;
+use leasehold_core::{
+    Clock, Instant, Mutex, Replication, StoreError,
+    StoreErrorKind::{Config, Definite, Indeterminate},
+    within,
+};
+use redis::Value;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+    task::yield_now,
+};
+
+use super::{
+    acknowledge::Answered,
+    call::ScriptCall,
+    classify::{OUT_OF_REACH, RUNTIME_STOPPED},
+    connection::{Connection, ExchangeFailed},
+    decode,
+    delivery::{CommandAnswer, Delivered, ReplyTo, all_failed, answer, given_back},
+    dialect::{Dialect, Gathered},
+    shared_calls::{SharedCallPolicy, Sharing, is_served},
+};
+use crate::durations::{BUSY, GATHERING, SLOW_YIELD};
+
+/// Commands for one connection: those that wait for it at the same moment travel as one call
+/// (group commit).
+///
+/// If few calls are in flight, the caller sends its command itself. Otherwise a task, the courier,
+/// sends all waiting commands as one call. While enough couriers are under way, commands wait. A full
+/// batch does not wait, and after `GATHERING` the caller starts another courier. So a long round trip
+/// delays no other command, and no command depends on another caller.
+///
+/// On a tokio runtime with one thread, a courier that leaves the server without work answers half
+/// of its callers first, so that server and client work at the same time. With several threads, a
+/// task that blocks one of them would delay the other half.
+///
+/// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
+/// That is harmless, as every command names its acquisition.
+#[derive(Debug)]
+// ADR 0027
+pub struct Batcher<D: Dialect>(Arc<BatcherInner<D>>);
+
+#[derive(Debug)]
+struct BatcherInner<D: Dialect> {
+    connection: Connection,
+    dialect: Arc<D>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    /// Whether callers are answered in halves.
+    splits: bool,
+    /// Whether its calls wait for acknowledgements. The server answers nothing else on the
+    /// connection meanwhile, so only one call at a time is sent. Otherwise the next call would wait
+    /// at the server, and its deadline would not allow for that.
+    waits: bool,
+    sharing: Sharing,
+    state: Mutex<BatcherState<D::Command>>,
+}
+
+#[derive(Debug)]
+struct BatcherState<C> {
+    /// The callers that wait for the answer to a command that they sent themselves.
+    alone: usize,
+    couriers: usize,
+    /// The couriers that have not taken their first batch yet.
+    coming: usize,
+    waiting: VecDeque<Queued<C>>,
+    /// The number of the next command that waits.
+    next: u64,
+    /// Until when couriers do not yield: the tokio runtime is busy with other tasks.
+    busy_until: Instant,
+    gathering: SharedCallPolicy,
+}
+
+/// A command that waits to be sent.
+#[derive(Debug)]
+struct Queued<C> {
+    number: u64,
+    command: C,
+    deadline: Instant,
+    answer: ReplyTo<C>,
+}
+
+/// The most commands of one call: a script must not block the server for long.
+pub const MAX_COMMANDS: usize = 64;
+
+/// With fewer calls in flight, a caller sends its command itself, so that few tasks do not wait for
+/// each other. The first number is for several threads, the second for a single one.
+const USUAL_CALLS: [usize; 2] = [2, 1];
+
+/// The smallest batch whose callers are answered in halves.
+const SPLIT: usize = 4;
+
+/// How many couriers may be under way before commands gather.
+const USUAL_COURIERS: usize = 2;
+
+impl<C> Default for BatcherState<C> {
+    fn default() -> Self {
+        Self {
+            alone: 0,
+            couriers: 0,
+            coming: 0,
+            waiting: VecDeque::new(),
+            next: 0,
+            busy_until: Instant::default(),
+            gathering: SharedCallPolicy::default(),
+        }
+    }
+}
+
+impl<D: Dialect> Clone for Batcher<D> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<D: Dialect> BatcherInner<D> {
+    /// The most commands of one call.
+    fn max_commands(&self) -> usize {
+        if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
+    }
+}
+
+impl<D: Dialect> Batcher<D> {
+    /// Sends the commands of a dialect on a connection.
+    pub fn new(
+        connection: Connection,
+        dialect: Arc<D>,
+        clock: Arc<dyn Clock>,
+        runtime: Handle,
+        sharing: Sharing,
+        waits: bool,
+    ) -> Self {
+        let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let (state, splits) = (Mutex::default(), is_single && !waits);
+        let inner =
+            BatcherInner { connection, dialect, clock, runtime, splits, waits, sharing, state };
+        Self(Arc::new(inner))
+    }
+
+    /// The connection.
+    pub fn connection(&self) -> &Connection {
+        &self.0.connection
+    }
+
+    /// Sends a command, alone or with others. Fails as indeterminate if it was sent and has no answer
+    /// in time.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when there is no answer, or the server refuses.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the answer unread; the command may be sent, and may have run.
+    pub async fn send(&self, command: D::Command, deadline: Instant) -> CommandAnswer {
+        match self.line_up(command, deadline) {
+            Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
+            Sent::Later { number, mut answer } => {
+                let pushed_at = self.0.clock.now();
+                let soon = (pushed_at + GATHERING).min(deadline);
+                if !self.0.waits {
+                    if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
+                        return self.settle(answer.ok(), deadline).await;
+                    }
+                    self.hurry(number);
+                }
+                match within(&*self.0.clock, deadline, &mut answer).await {
+                    Some(answer) => self.settle(answer.ok(), deadline).await,
+                    None if self.take_back(number) => Err(not_sent()),
+                    None => Err(self.0.connection.overdue(pushed_at)),
+                }
+            }
+        }
+    }
+
+    async fn deliver_one(
+        &self,
+        command: &D::Command,
+        _alone: Alone<'_, D>,
+        deadline: Instant,
+    ) -> CommandAnswer {
+        let mut answers = self.deliver(slice::from_ref(command), deadline).await;
+        answers.pop().unwrap_or_else(|| Err(gone()))
+    }
+
+    /// The answer to a command that a courier took along, and perhaps gave back.
+    async fn settle(
+        &self,
+        delivered: Option<Delivered<D::Command>>,
+        deadline: Instant,
+    ) -> CommandAnswer {
+        let (command, may_have_run) = match delivered {
+            Some(Delivered::Answered(answer)) => return answer,
+            Some(Delivered::Alone { command, may_have_run }) => (command, may_have_run),
+            None => return Err(gone()),
+        };
+        self.0.state.lock().alone += 1;
+        // Boxed, as other rare paths are: otherwise the future of every call would be large.
+        let sending = Box::pin(self.deliver_one(&command, Alone(self), deadline));
+        sending.await.map_err(|error| if may_have_run { error.or_unknown() } else { error })
+    }
+
+    /// Sends the commands of a courier.
+    async fn carry(
+        &self,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
+        if commands.len() > 1
+            && matches!(self.0.sharing, Sharing::Quick(_))
+            && let Some(undeclared) = D::gathered()
+        {
+            return self.gather(&undeclared, commands, deadline).await;
+        }
+        let answers = self.deliver(&commands, deadline).await;
+        answers.into_iter().map(Delivered::Answered).collect()
+    }
+
+    /// Sends commands as one call that declares no keys and serves the fast path alone. What it
+    /// does not serve is given back.
+    async fn gather(
+        &self,
+        undeclared: &Gathered<D>,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
+        let count = commands.len();
+        let write = |to: &mut redis::Cmd| (undeclared.write)(&self.0.dialect, to, &commands);
+        let call = ScriptCall::new(undeclared.script, 0, &write);
+        let answers = match self.0.connection.exchange(call, deadline).await {
+            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => answers,
+            // The node has run none of them.
+            Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
+                vec![Value::Nil; count]
+            }
+            Err(failed) if failed.connection_ended => {
+                return given_back::<D>(commands, &failed.error);
+            }
+            Err(failed) => return all_failed(count, &failed.error),
+            Ok(other) => {
+                let error = decode::not_understood(&decode::shown(&other.answer));
+                return all_failed(count, &error);
+            }
+        };
+        let served = answers.iter().filter(|answer| is_served(answer)).count();
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        state.gathering.has_served(served, count, now);
+        let each = |(command, answer): (D::Command, Value)| {
+            if is_served(&answer) {
+                return Delivered::Answered(Ok(Answered { answer, counted: None }));
+            }
+            if let Some(lock) = (undeclared.lock)(&command) {
+                state.gathering.has_not_served(lock, now);
+            }
+            Delivered::Alone { command, may_have_run: false }
+        };
+        commands.into_iter().zip(answers).map(each).collect()
+    }
+
+    /// Sends commands as one call, and returns the answer to each.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the answers unread; the commands may have run.
+    pub async fn deliver(&self, commands: &[D::Command], deadline: Instant) -> Vec<CommandAnswer> {
+        let failed = match self.call(commands.iter(), deadline).await {
+            Ok(answers) => return answers,
+            Err(failed) => failed,
+        };
+        // Boxed, as other rare paths are: otherwise the future of every call would be large.
+        if commands.len() > 1 && failed.error.is_answer() && failed.error.kind() == Config {
+            return Box::pin(self.deliver_alone(commands, deadline)).await;
+        }
+        if failed.connection_ended && commands.iter().any(D::repeats) {
+            return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
+        }
+        commands.iter().map(|_| Err(failed.error.clone())).collect()
+    }
+
+    /// Sends each command as a call of its own, all at once: the server has refused the call before
+    /// it ran a command, perhaps because of the key of one of them.
+    async fn deliver_alone(
+        &self,
+        commands: &[D::Command],
+        deadline: Instant,
+    ) -> Vec<CommandAnswer> {
+        join_all(commands.iter().map(async |command| {
+            match self.call(std::iter::once(command), deadline).await {
+                Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
+                Err(failed) => Err(failed.error),
+            }
+        }))
+        .await
+    }
+
+    /// Sends again, as one call, the commands that may be sent twice.
+    async fn deliver_again(
+        &self,
+        commands: &[D::Command],
+        deadline: Instant,
+        failed: &StoreError,
+    ) -> Vec<CommandAnswer> {
+        let again = commands.iter().filter(|command| D::repeats(command));
+        let mut repeated = match self.call(again.clone(), deadline).await {
+            Ok(answers) => answers,
+            // The first copy may have run, even if the second did not.
+            Err(ExchangeFailed { error, .. }) => {
+                again.map(|_| Err(error.clone().or_unknown())).collect()
+            }
+        }
+        .into_iter();
+        let answer = |command: &D::Command| {
+            let answer = if D::repeats(command) { repeated.next() } else { None };
+            answer.unwrap_or_else(|| Err(failed.clone()))
+        };
+        commands.iter().map(answer).collect()
+    }
+
+    async fn call<'a>(
+        &self,
+        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
+        deadline: Instant,
+    ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
+        let count = commands.clone().count();
+        let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
+        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
+        let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
+        let Answered { answer, counted } = self.0.connection.exchange(call, deadline).await?;
+        match D::answers(answer) {
+            Value::Array(answers) if answers.len() == count => {
+                let each = |answer| {
+                    let answer = self.0.connection.unless_refused(answer)?;
+                    Ok(Answered { answer, counted: counted.clone() })
+                };
+                Ok(answers.into_iter().map(each).collect())
+            }
+            other => Err(decode::not_understood(&decode::shown(&other)).into()),
+        }
+    }
+
+    fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
+        let mut state = self.0.state.lock();
+        if self.is_idle(&state) || !self.shares(&state, &command) {
+            state.alone += 1;
+            return Sent::Alone(command);
+        }
+        let (sender, answer) = oneshot::channel();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
+        if self.0.waits {
+            self.go_on(state);
+        } else if state.waiting.len().is_multiple_of(self.0.max_commands())
+            || state.couriers < USUAL_COURIERS
+        {
+            self.send_courier(state);
+        }
+        Sent::Later { number, answer }
+    }
+
+    /// Whether a command waits for others, or for its turn.
+    fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
+        match &self.0.sharing {
+            Sharing::All => true,
+            Sharing::None => self.0.waits,
+            Sharing::Quick(is_taken) => {
+                let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
+                lock.is_some_and(|lock| {
+                    is_taken.load(Ordering::Relaxed)
+                        && state.gathering.admits(lock, self.0.clock.now())
+                })
+            }
+        }
+    }
+
+    /// Whether so few calls are in flight that a caller sends its command itself.
+    fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
+        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
+        state.waiting.is_empty() && state.alone + state.couriers < usual
+    }
+
+    /// If only one call at a time is sent, starts a courier when none is in flight.
+    fn go_on(&self, state: MutexGuard<'_, BatcherState<D::Command>>) {
+        if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
+            self.send_courier(state);
+        }
+    }
+
+    /// Starts a courier for a command that still waits.
+    fn hurry(&self, number: u64) {
+        let state = self.0.state.lock();
+        let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
+        if still_waits && state.waiting.len() > state.coming * self.0.max_commands() {
+            self.send_courier(state);
+        }
+    }
+
+    /// Whether a courier is to answer half of its callers first: no other call is in flight.
+    fn splits(&self, now: Instant) -> bool {
+        let state = self.0.state.lock();
+        self.0.splits && state.couriers + state.alone == 1 && state.busy_until <= now
+    }
+
+    /// Starts a courier if commands wait; returns whether some do.
+    fn relieve(&self) -> bool {
+        let state = self.0.state.lock();
+        let waits = !state.waiting.is_empty();
+        let most = if self.0.waits { 1 } else { USUAL_COURIERS };
+        if waits && state.coming == 0 && state.couriers < most {
+            self.send_courier(state);
+        }
+        waits
+    }
+
+    fn send_courier(&self, mut state: MutexGuard<'_, BatcherState<D::Command>>) {
+        state.couriers += 1;
+        state.coming += 1;
+        drop(state);
+        let courier = Courier { batcher: self.clone(), is_under_way: true, is_coming: true };
+        drop(self.0.runtime.spawn(courier.run()));
+    }
+
+    /// Takes back a command that was not sent; returns whether it still waited.
+    fn take_back(&self, number: u64) -> bool {
+        let mut state = self.0.state.lock();
+        let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
+        at.ok().and_then(|at| state.waiting.remove(at)).is_some()
+    }
+}
+
+/// How a command is sent.
+enum Sent<C> {
+    Alone(C),
+    Later { number: u64, answer: oneshot::Receiver<Delivered<C>> },
+}
+
+/// A command that its caller sends itself.
+struct Alone<'a, D: Dialect>(&'a Batcher<D>);
+
+impl<D: Dialect> Drop for Alone<'_, D> {
+    fn drop(&mut self) {
+        let mut state = self.0.0.state.lock();
+        state.alone -= 1;
+        self.0.go_on(state);
+    }
+}
+
+/// A task that sends what waits, until nothing does.
+struct Courier<D: Dialect> {
+    batcher: Batcher<D>,
+    is_under_way: bool,
+    is_coming: bool,
+}
+
+impl<D: Dialect> Courier<D> {
+    async fn run(mut self) {
+        let spawned_at = self.batcher.0.clock.now();
+        for _ in 0..D::ROUNDS {
+            self.pause(spawned_at).await;
+        }
+        while let Some(batch) = self.batch() {
+            let CallBatch { commands, senders, deadline } = batch;
+            let count = commands.len();
+            let delivered = self.batcher.carry(commands, deadline).await;
+            let mut answered = senders.into_iter().zip(delivered);
+            let now = self.batcher.0.clock.now();
+            if D::SPLITS && count >= SPLIT && self.batcher.splits(now) {
+                answer(answered.by_ref().take(count / 2));
+                self.pause(now).await;
+                if self.batcher.relieve() {
+                    // One round for that courier, and one for the task of the connection.
+                    self.pause(now).await;
+                    self.pause(now).await;
+                }
+            }
+            answer(answered);
+            // Those who have been answered send their next commands first, so that these travel
+            // together.
+            self.pause(now).await;
+        }
+    }
+
+    /// Lets other tasks run, unless they have taken long since `answered_at`, or a moment ago.
+    async fn pause(&self, answered_at: Instant) {
+        let BatcherInner { state, clock, .. } = &*self.batcher.0;
+        if state.lock().busy_until > answered_at {
+            return;
+        }
+        yield_now().await;
+        let now = clock.now();
+        if now.saturating_since(answered_at) > SLOW_YIELD {
+            state.lock().busy_until = now + BUSY;
+        }
+    }
+
+    /// The next batch of waiting commands, in order. A command whose caller has gone is left out. All
+    /// commands of a batch need the same acknowledgements.
+    fn batch(&mut self) -> Option<CallBatch<D::Command>> {
+        let mut state = self.batcher.0.state.lock();
+        if std::mem::take(&mut self.is_coming) {
+            state.coming -= 1;
+        }
+        let (max, waits) = (self.batcher.0.max_commands(), self.batcher.0.waits);
+        let size = state.waiting.len().min(max);
+        let mut commands = Vec::with_capacity(size);
+        let mut senders = Vec::with_capacity(size);
+        let mut due = None;
+        while commands.len() < max
+            && state.waiting.front().is_some_and(|next| joins::<D>(&commands, &next.command))
+            && let Some(Queued { command, deadline, answer, .. }) = state.waiting.pop_front()
+        {
+            if answer.is_closed() {
+                continue;
+            }
+            // If the call waits for acknowledgements, the wait has to end before the earliest deadline.
+            let both =
+                |known: Instant| if waits { known.min(deadline) } else { known.max(deadline) };
+            due = Some(due.map_or(deadline, both));
+            commands.push(command);
+            senders.push(answer);
+        }
+        if commands.is_empty() {
+            // Under the same lock: what comes now needs another courier.
+            state.couriers -= 1;
+            self.is_under_way = false;
+        }
+        due.map(|deadline| CallBatch { commands, senders, deadline })
+    }
+}
+
+/// Whether a command may travel behind others of a call.
+fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
+    others.first().is_none_or(|first| D::acks(first) == D::acks(next))
+}
+
+impl<D: Dialect> Drop for Courier<D> {
+    fn drop(&mut self) {
+        if !self.is_under_way {
+            return;
+        }
+        // Cut off: its tokio runtime has stopped, and no other courier will come.
+        let mut state = self.batcher.0.state.lock();
+        state.couriers -= 1;
+        state.coming -= usize::from(self.is_coming);
+        let unsent = std::mem::take(&mut state.waiting);
+        drop(state);
+        // Outside of the lock: it wakes those who wait.
+        drop(unsent);
+    }
+}
+
+/// Commands of one call, and who waits for their answers.
+struct CallBatch<C> {
+    commands: Vec<C>,
+    senders: Vec<ReplyTo<C>>,
+    deadline: Instant,
+}
+
+/// The error of a command that waited for its connection until its deadline.
+pub(super) fn not_sent() -> StoreError {
+    StoreError::new(Definite, "the connection did not take the command in time", OUT_OF_REACH)
+}
+
+/// The error of a command whose courier has ended with its tokio runtime.
+fn gone() -> StoreError {
+    let (what, remedy) = RUNTIME_STOPPED;
+    StoreError::new(Indeterminate, what, remedy)
+}

@@ -1,0 +1,340 @@
+//! What the errors of the client library mean.
+
+use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
+use leasehold_core::{StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError};
+use tokio::task::JoinError;
+
+/// What a failure of a command means, and what to do about it.
+///
+/// The words of the server decide: before Redis 7, the code of an error inside a script is wrapped
+/// in `ERR Error running script`. A refusal before any write is definite, an unknown error
+/// indeterminate.
+pub fn classify(error: &RedisError) -> StoreError {
+    let text = words_of(error);
+    let (kind, remedy) = match error.kind() {
+        ErrorKind::AuthenticationFailed => (Config, LOG_IN),
+        ErrorKind::InvalidClientConfig => (Config, "correct the address or the TLS settings"),
+        ErrorKind::RESP3NotSupported => (Config, "use Redis 6.2 or newer"),
+        ErrorKind::Io if text.contains("certificate") => (Config, certificate(&text)),
+        ErrorKind::Io | ErrorKind::Parse => (Indeterminate, OUT_OF_REACH),
+        ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
+        _ => by_words(&text),
+    };
+    let failed = StoreError::new(kind, text, remedy);
+    if is_answer(error) { failed.as_answer() } else { failed }
+}
+
+fn is_answer(error: &RedisError) -> bool {
+    use ErrorKind::{AuthenticationFailed, Extension, RESP3NotSupported, Server};
+    matches!(error.kind(), Server(_) | Extension | AuthenticationFailed | RESP3NotSupported)
+}
+
+/// Whether the server refused a login, or asks for one.
+pub(super) fn is_login(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::AuthenticationFailed
+        || [LOG_IN, NO_PASSWORD].contains(&by_words(&words_of(error)).1)
+}
+
+/// What a failure means that a script caught and returned as text.
+pub(super) fn classify_words(text: String) -> StoreError {
+    let (kind, remedy) = by_words(&text);
+    StoreError::new(kind, text, remedy).as_answer()
+}
+
+/// Whether the connection that brought this error must not be used again.
+pub fn spoils_connection(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_unrecoverable_error()
+        || error.kind() == ErrorKind::Parse
+        || is_readonly(&words_of(error))
+}
+
+/// Whether a replica refused a write: the next connection may find the master.
+pub(super) fn is_readonly(words: &str) -> bool {
+    words.contains("READONLY")
+}
+
+/// A connection that could not be made: nothing was sent.
+pub fn classify_dial(error: &RedisError) -> StoreError {
+    if error.kind() == ErrorKind::Parse {
+        let what =
+            "what answers there does not speak Redis' protocol: it may not be a Redis server";
+        return StoreError::new(Config, what, "correct host and port of the address");
+    }
+    let failed = classify(error);
+    if failed.kind() == Indeterminate {
+        let what = format!("cannot connect to Redis: {}", failed.what());
+        let dialed = StoreError::new(Definite, what, not_connected(error, failed.what()));
+        return if failed.is_answer() { dialed.as_answer() } else { dialed };
+    }
+    failed
+}
+
+/// Why a connection was not made.
+#[derive(Debug)]
+pub(super) struct NotDialed {
+    pub(super) error: StoreError,
+    /// The connection ended before it was set up: another attempt may succeed at once.
+    pub(super) was_cut: bool,
+    /// What answers does not speak Redis' protocol.
+    pub(super) is_foreign: bool,
+}
+
+impl NotDialed {
+    /// The error of the client library while it connected or set the connection up.
+    pub(super) fn because(error: &RedisError) -> Self {
+        let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
+        let is_foreign = error.kind() == ErrorKind::Parse;
+        Self { error: classify_dial(error), was_cut, is_foreign }
+    }
+
+    /// The same for an address that has led to Redis before: a proxy may answer in its place for a
+    /// while, as during a failover.
+    pub(super) fn for_now(mut self) -> Self {
+        if self.is_foreign {
+            let what = "what answers there for now does not speak Redis' protocol";
+            self.error = StoreError::new(Definite, what, NOT_THERE);
+        }
+        self
+    }
+
+    /// A connection that was made, and ended before anybody used it.
+    pub(super) fn ended() -> Self {
+        let what = "cannot connect to Redis: the connection ended as soon as it was made";
+        let error = StoreError::new(Definite, what, SHUT);
+        Self { error, was_cut: true, is_foreign: false }
+    }
+
+    /// The deadline came first.
+    pub(super) fn in_time() -> Self {
+        let what = "cannot connect to Redis: no connection could be made in time";
+        StoreError::new(Definite, what, NOT_THERE).into()
+    }
+}
+
+impl From<StoreError> for NotDialed {
+    fn from(error: StoreError) -> Self {
+        Self { error, was_cut: false, is_foreign: false }
+    }
+}
+
+/// What to do about a connection that could not be made.
+fn not_connected(error: &RedisError, text: &str) -> &'static str {
+    const BY_WORDS: [(&str, &str); 4] = [
+        ("No such file", "check that the server runs and the path of its socket is right"),
+        ("Permission denied", "let this process read and write the server's socket"),
+        ("lookup address", "correct the host of the address, or check the name server"),
+        (
+            "corrupt message",
+            "it may not speak TLS, or may not be a Redis server; without TLS, write redis://",
+        ),
+    ];
+    match BY_WORDS.iter().find(|(words, _)| text.contains(words)) {
+        Some((_, remedy)) => remedy,
+        // The words of a server that has too many clients are lost where it closes behind them.
+        None if error.is_connection_dropped() && !error.is_connection_refusal() => SHUT,
+        None => NOT_THERE,
+    }
+}
+
+/// What to do about a certificate that was refused.
+fn certificate(text: &str) -> &'static str {
+    const TRUST: &str = "trust the server's certificate authority with tls_root_ca()";
+    const REMEDIES: [(&str, &str); 5] = [
+        ("UnknownIssuer", TRUST),
+        // Another authority that has the same name.
+        ("BadSignature", TRUST),
+        ("not valid for", "correct the host of the address: the certificate names it otherwise"),
+        ("expired", "renew the server's certificate, or correct this machine's clock"),
+        ("not valid yet", "correct this machine's clock"),
+    ];
+    let known = REMEDIES.iter().find(|(words, _)| text.contains(words));
+    known.map_or("correct the certificate", |(_, remedy)| remedy)
+}
+
+/// The failure in one line; the parser's errors come in several.
+fn words_of(error: &RedisError) -> String {
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        // The client library keeps the server's own words to itself.
+        return "the server refused the login".into();
+    }
+    if error.code() == Some("NOAUTH") {
+        // Its own words are long, and about the protocol.
+        return "the server asks for a user and password (NOAUTH)".into();
+    }
+    let words = match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    };
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const LOG_IN: &str = "give the address a user and password that the server accepts";
+const LET_IN: &str =
+    "set a password, or correct `bind` and `protected-mode` in the server's configuration";
+const GRANT_RIGHTS: &str =
+    "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
+const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists \
+     them; ACL LOG says what it was refused";
+pub(super) const OUT_OF_REACH: &str =
+    "it is retried where that is safe; check server and network if it stays";
+/// What to do about a server that does not answer.
+pub const NOT_THERE: &str = "check that the server runs and the address is right";
+const SHUT: &str =
+    "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
+const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";
+const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
+const NOT_A_LOCK: &str = "another program uses the key, or somebody changed it; delete the key, or choose another \
+     namespace";
+const CLUSTER: &str = "the server is a node of a Redis Cluster; write redis+cluster://host,host,host, with some of its nodes";
+const CROSS_SLOT: &str = "give all keys of a script one hash tag, as in orders:{42}:log";
+const DATABASE: &str = "correct the database number of the address";
+
+fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
+    /// Words of a refusal, what it means, what to do.
+    const REFUSALS: &[(&[&str], StoreErrorKind, &str)] = &[
+        (&["not that of a lock"], Corrupt, NOT_A_LOCK),
+        (&["WRONGTYPE"], Corrupt, "another program uses the key; choose another namespace or name"),
+        (&["NOPERM", "has no permissions", "can't run this command"], Config, GRANT_RIGHTS),
+        (&["can't access at least one of the keys"], Config, GRANT_RIGHTS),
+        // The second from Redis 7.2 on, and in Valkey.
+        (
+            &["can't publish to the channel", "No permissions to access a channel"],
+            Config,
+            GRANT_CHANNELS,
+        ),
+        (&["ACL failure in script"], Config, GRANT_RIGHTS),
+        (&["NOAUTH"], Config, LOG_IN),
+        (&["protected mode"], Config, LET_IN),
+        (&["NOPROTO"], Config, "use a server or proxy that speaks RESP3, as Redis 6.2 does"),
+        (&["WRONGPASS"], Config, LOG_IN),
+        (&["AUTH <password> called", "no password is set"], Config, NO_PASSWORD),
+        (&["appendonly is disabled"], Config, "set appendonly yes, or ask for Replication::wait"),
+        (
+            &["unknown command 'WAITAOF'", "unknown command `WAITAOF`"],
+            Config,
+            "use Redis 7.2 or newer, or ask for Replication::wait",
+        ),
+        (&["unknown command"], Config, "use Redis 6.2 or newer, with scripts enabled"),
+        (&["CROSSSLOT"], Config, CROSS_SLOT),
+        (&["invalid DB index", "DB index is out of range"], Config, DATABASE),
+        (&["is not allowed in cluster mode"], Config, CLUSTER),
+        (&["MOVED"], Config, CLUSTER),
+        (&["LOADING"], Definite, "the server is loading its data; wait until it has"),
+        (&["BUSY"], Definite, "a script blocks the server; end it with SCRIPT KILL"),
+        (&["READONLY"], Definite, "the server is a replica; write the master's address"),
+        (&["OOM"], Definite, "the server is out of memory; raise maxmemory or free some"),
+        (&["MISCONF"], Definite, "the server cannot persist; see its log"),
+        (
+            &["NOREPLICAS"],
+            Definite,
+            "start the replicas that are missing, or lower min-replicas-to-write",
+        ),
+        (&["MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
+        (&["server's clock shows"], Definite, "set the clock of the server's machine"),
+        (&["max number of clients"], Definite, "raise maxclients, or open fewer connections"),
+    ];
+    let of = |words: &[&str]| words.iter().any(|words| text.contains(words));
+    let known = REFUSALS.iter().find(|(words, ..)| of(words));
+    known.map_or((Indeterminate, "see the server's log"), |(_, kind, remedy)| (*kind, remedy))
+}
+
+/// The error of a command that was sent, may have run, and was not answered by the deadline.
+pub fn unanswered() -> StoreError {
+    StoreError::new(Indeterminate, "the server did not answer in time", OUT_OF_REACH)
+}
+
+/// The error of a call that got no connection by its deadline.
+pub(super) fn not_in_time<T>() -> Result<T, StoreError> {
+    Err(NotDialed::in_time().error)
+}
+
+/// The error of a task that should have made a connection: its tokio runtime ended, or has no IO,
+/// which tokio reports by a panic. That of a credentials provider is caught earlier.
+pub(super) fn no_runtime(died: &JoinError) -> StoreError {
+    let (what, remedy) = if died.is_panic() {
+        (
+            "the tokio runtime that the lock runtime was connected on cannot make connections",
+            "build it with enable_all(), or use own_thread()",
+        )
+    } else {
+        RUNTIME_STOPPED
+    };
+    StoreError::new(Config, what, remedy)
+}
+
+/// The tokio runtime of a store has ended, and what to do about it.
+pub(super) const RUNTIME_STOPPED: (&str, &str) = (
+    "the tokio runtime that the lock runtime was connected on has stopped",
+    "connect on a tokio runtime that lives as long as the locks, or use own_thread()",
+);
+
+#[cfg(test)]
+mod tests {
+    use redis::make_extension_error;
+
+    use super::*;
+
+    #[test]
+    fn every_refusal_has_its_kind() {
+        for (code, detail, kind) in [
+            ("WRONGTYPE", "Operation against a key holding the wrong kind of value", Corrupt),
+            ("ERR", "Error running script (call to f_1): @user_script:1: WRONGTYPE Op", Corrupt),
+            ("NOPERM", "this user has no permissions to run the 'evalsha' command", Config),
+            ("ERR", "The user executing the script can't publish to the channel", Config),
+            ("ERR", "The user executing the script can't run this command", Config),
+            ("ERR", "ACL failure in script: No permissions to access a channel", Config),
+            ("ERR", "ACL failure in script: No permissions to access a key", Config),
+            ("ERR", "ACL failure in script: User app has no permissions to run the 'x'", Config),
+            ("NOAUTH", "Authentication required.", Config),
+            ("DENIED", "Redis is running in protected mode because protected mode is", Config),
+            ("DENIED", "Running in protected mode because protected mode is enabled", Config),
+            ("BUSY", "Redis is busy running a script.", Definite),
+            ("OOM", "command not allowed when used memory > 'maxmemory'.", Definite),
+            ("NOREPLICAS", "Not enough good replicas to write.", Definite),
+            ("MISCONF", "Redis is configured to save RDB snapshots", Definite),
+            ("ERR", "max number of clients reached", Definite),
+            ("UNBLOCKED", "force unblock from blocking operation", Indeterminate),
+            ("ERR", "something that nobody foresaw", Indeterminate),
+        ] {
+            let error = make_extension_error(code.into(), Some(detail.into()));
+            assert_eq!(classify(&error).kind(), kind, "{code} {detail}");
+            assert!(classify(&error).is_answer() && classify_dial(&error).is_answer(), "{detail}");
+        }
+    }
+
+    #[test]
+    fn what_speaks_another_protocol_is_wrong_unless_redis_was_there_before() {
+        let error = RedisError::from((ErrorKind::Parse, "Parse error at 1"));
+        assert_eq!(NotDialed::because(&error).error.kind(), Config);
+        let for_now = NotDialed::because(&error).for_now().error;
+        assert_eq!(for_now.kind(), Definite);
+        assert!(!for_now.is_sign_of_life(), "it is an outage");
+        let refused = make_extension_error("NOPERM".into(), None);
+        assert_eq!(NotDialed::because(&refused).for_now().error.kind(), Config);
+    }
+
+    #[test]
+    fn a_demoted_master_spoils_its_connection_whatever_wraps_its_words() {
+        let readonly = "@user_script:1: -READONLY You can't write against a read only replica.";
+        for (code, detail) in [("READONLY", "You can't write"), ("ERR", readonly)] {
+            let error = make_extension_error(code.into(), Some(detail.into()));
+            assert!(spoils_connection(&error), "{code} {detail}");
+        }
+        let other = make_extension_error("ERR".into(), Some("something else".into()));
+        assert!(!spoils_connection(&other));
+    }
+
+    #[test]
+    fn a_lost_connection_is_indeterminate_but_a_failed_dial_is_not() {
+        let error = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        assert_eq!(classify(&error).kind(), Indeterminate);
+        assert!(spoils_connection(&error));
+        assert_eq!(classify_dial(&error).kind(), Definite);
+        assert!(classify_dial(&error).remedy().contains("maxclients"));
+        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert_eq!(classify_dial(&refused).remedy(), NOT_THERE);
+        assert!([error, refused].iter().all(|error| !classify(error).is_answer()));
+    }
+}

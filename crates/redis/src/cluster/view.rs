@@ -1,0 +1,205 @@
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use redis::Value;
+
+use super::slot::SLOTS;
+use crate::{decode::text, endpoint::Endpoint};
+
+/// Which master owns which slots, as one node sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Whether the node takes commands: one that is cut off from most masters does not.
+    pub is_ok: bool,
+    /// The highest epoch that the node knows; a change of owners raises it.
+    pub epoch: u64,
+    /// In the order of the slots.
+    pub owners: Vec<(RangeInclusive<u16>, Endpoint)>,
+    /// The masters that own slots, and their replicas: the id of each, and where it is.
+    pub nodes: BTreeMap<String, Endpoint>,
+}
+
+impl View {
+    /// Reads the answers to `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `teller`.
+    pub(super) fn read(info: &Value, slots: &Value, teller: &Endpoint) -> Option<Self> {
+        let info = text(info)?;
+        let field = |name| info.lines().find_map(|line| line.trim().strip_prefix(name));
+        let Value::Array(slots) = slots else { return None };
+        let mut owners: Vec<_> =
+            slots.iter().map(|range| owner(range, teller)).collect::<Option<_>>()?;
+        owners.sort_by_key(|(range, _): &(RangeInclusive<u16>, _)| *range.start());
+        Some(Self {
+            is_ok: field("cluster_state:")? == "ok",
+            epoch: field("cluster_current_epoch:")?.parse().ok()?,
+            owners,
+            nodes: nodes(slots, teller),
+        })
+    }
+
+    /// Whether this view and a known one are of one Cluster: a node keeps its id, whatever its endpoint
+    /// and its role are.
+    ///
+    /// A server that only imitates a Cluster may give no ids. Then any two of them count as one.
+    pub fn is_of(&self, known: &Self) -> bool {
+        are_of(&self.nodes, &known.nodes)
+    }
+
+    /// Whether this view is to be believed rather than another one of the same Cluster.
+    pub fn is_better_than(&self, other: &Self) -> bool {
+        (self.is_ok, self.epoch) > (other.is_ok, other.epoch)
+    }
+}
+
+/// Whether some nodes and the known ones are of one Cluster: they have most nodes of the smaller of
+/// both in common. One is not enough: who leaves a Cluster keeps its id, and may join another one.
+pub(super) fn are_of(
+    nodes: &BTreeMap<String, Endpoint>,
+    known: &BTreeMap<String, Endpoint>,
+) -> bool {
+    let common = nodes.keys().filter(|id| known.contains_key(*id)).count();
+    known.is_empty() || common * 2 > nodes.len().min(known.len())
+}
+
+/// The first and the last slot, and where their master is.
+fn owner(range: &Value, teller: &Endpoint) -> Option<(RangeInclusive<u16>, Endpoint)> {
+    let Value::Array(range) = range else { return None };
+    let [first, last, master, ..] = range.as_slice() else { return None };
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last && last < SLOTS).then_some(())?;
+    Some((first..=last, endpoint(master, teller)?))
+}
+
+/// The nodes in the answer to `CLUSTER SLOTS` of the node at `teller`, by their ids.
+pub(crate) fn nodes(slots: &[Value], teller: &Endpoint) -> BTreeMap<String, Endpoint> {
+    let of_range = |range: &Value| match range {
+        Value::Array(range) => {
+            range.iter().skip(2).filter_map(|node| named(node, teller)).collect()
+        }
+        _ => Vec::new(),
+    };
+    slots.iter().flat_map(of_range).collect()
+}
+
+/// The id of a node, and where it is.
+fn named(node: &Value, teller: &Endpoint) -> Option<(String, Endpoint)> {
+    let Value::Array(fields) = node else { return None };
+    let id = text(fields.get(2)?).filter(|id| !id.is_empty())?;
+    Some((id, endpoint(node, teller)?))
+}
+
+/// Where a node is: its host, its port, and what follows them.
+fn endpoint(node: &Value, teller: &Endpoint) -> Option<Endpoint> {
+    let Value::Array(node) = node else { return None };
+    let [host, port, ..] = node.as_slice() else { return None };
+    // A node that does not know its own address leaves it empty: the client knows it.
+    let host = text(host).filter(|host| !host.is_empty() && host != "?");
+    let host = host.unwrap_or_else(|| teller.host.clone());
+    Some(Endpoint { host, port: number(port)? })
+}
+
+fn number(value: &Value) -> Option<u16> {
+    match value {
+        Value::Int(number) => u16::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        cluster::SlotOwners,
+        fuzz::values::{config, slots, text},
+    };
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.into())
+    }
+
+    fn range(first: i64, last: i64, host: Value, port: i64) -> Value {
+        let master = vec![host, Value::Int(port), bulk(&format!("m{port}"))];
+        let replica = vec![bulk("r"), Value::Int(port), bulk(&format!("r{port}"))];
+        let nodes = [Value::Array(master), Value::Array(replica)];
+        Value::Array([Value::Int(first), Value::Int(last)].into_iter().chain(nodes).collect())
+    }
+
+    fn view(state: &str, epoch: u64) -> View {
+        let info = format!("cluster_state:{state}\r\ncluster_current_epoch:{epoch}\r\n");
+        let slots = vec![range(9, 16_383, Value::Nil, 2), range(0, 8, bulk("a"), 1)];
+        let teller = Endpoint { host: "t".into(), port: 9 };
+        View::read(&bulk(&info), &Value::Array(slots), &teller).unwrap()
+    }
+
+    #[test]
+    fn a_view_has_the_masters_in_the_order_of_their_slots() {
+        let View { is_ok, epoch, owners, nodes } = view("ok", 7);
+        assert!(is_ok && epoch == 7);
+        let at = |host: &str, port| Endpoint { host: host.into(), port };
+        assert_eq!(owners, [(0..=8, at("a", 1)), (9..=16_383, at("t", 2))]);
+        let named =
+            [("m1", at("a", 1)), ("m2", at("t", 2)), ("r1", at("r", 1)), ("r2", at("r", 2))];
+        assert_eq!(nodes, named.map(|(id, endpoint)| (id.to_owned(), endpoint)).into());
+    }
+
+    /// A node that left keeps its id, and may bring it into another Cluster.
+    #[test]
+    fn a_cluster_is_known_by_most_of_its_nodes() {
+        let of = |ids: &str| View {
+            is_ok: true,
+            epoch: 1,
+            owners: Vec::new(),
+            nodes: ids
+                .chars()
+                .map(|id| (id.into(), Endpoint { host: "h".into(), port: 1 }))
+                .collect(),
+        };
+        for (told, known) in [("abd", "abc"), ("r", "ar"), ("abc", "a"), ("a", "abc"), ("x", "")] {
+            assert!(of(told).is_of(&of(known)), "{told} of {known}");
+        }
+        for (told, known) in [("xyc", "abc"), ("xyzr", "ar"), ("xr", "abr"), ("", "a")] {
+            assert!(!of(told).is_of(&of(known)), "{told} of {known}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_takes_commands_and_knows_the_latest_change_is_believed() {
+        assert!(view("ok", 8).is_better_than(&view("ok", 7)));
+        assert!(!view("ok", 7).is_better_than(&view("ok", 7)));
+        assert!(view("ok", 1).is_better_than(&view("fail", 9)));
+    }
+
+    #[test]
+    fn what_is_no_view_is_none() {
+        let teller = Endpoint { host: "t".into(), port: 9 };
+        let none = Value::Array(Vec::new());
+        assert_eq!(View::read(&bulk("cluster_state:ok"), &none, &teller), None);
+        let info = bulk("cluster_state:ok\r\ncluster_current_epoch:1\r\n");
+        assert_eq!(View::read(&info, &Value::Nil, &teller), None);
+        assert_eq!(View::read(&info, &Value::Array(vec![Value::Nil]), &teller), None);
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn every_view_is_read(info in text(), state in 0..3_u8, epoch in any::<u64>(), slots in slots()) {
+            let info = match state {
+                0 => info,
+                1 => format!("cluster_state:ok\r\ncluster_current_epoch:{epoch}\r\n{info}"),
+                _ => format!("{info}\r\ncluster_state:{info}\r\ncluster_current_epoch:{epoch}"),
+            };
+            let teller = Endpoint { host: "t".into(), port: 9 };
+            if let Some(view) = View::read(&bulk(&info), &slots, &teller) {
+                for (range, _) in &view.owners {
+                    prop_assert!(range.start() <= range.end() && *range.end() < SLOTS, "{range:?}");
+                }
+                let (masters, mut owners) = (view.owners.clone(), SlotOwners::new());
+                owners.replace(view, masters);
+                for slot in [0, 1, SLOTS - 1, u16::MAX] {
+                    owners.of(slot);
+                }
+            }
+        }
+    }
+}

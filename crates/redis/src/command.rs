@@ -1,0 +1,257 @@
+use std::time::Duration;
+
+use leasehold_core::{
+    AcquisitionId, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
+    store::{Acquire, Hold, Next, Release, Waiter, Withdraw},
+};
+use redis::Cmd;
+use uuid::Uuid;
+
+use super::{
+    args::{millis, watermark},
+    dialect::{Dialect, Gathered},
+    preamble::Preamble,
+    script::Script,
+    scripts,
+};
+
+/// A command on one lock, as `lua/commands/usual.lua` takes it.
+#[derive(Debug)]
+pub(super) enum LockCommand {
+    Acquire(Acquire),
+    /// With the label of the runtime that waits.
+    Heartbeat(Waiter, RuntimeLabel),
+    Hold(Hold),
+    Release(Release),
+    Withdraw(Withdraw),
+}
+
+impl LockCommand {
+    /// The keys of each command.
+    pub(super) const KEYS: usize = 4;
+
+    /// A try of nobody, for checks that shared calls are taken.
+    pub(super) fn of_nobody(name: &LockName) -> Self {
+        Self::Acquire(Acquire {
+            name: name.clone(),
+            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1),
+            ttl: Ttl::default(),
+            watermark: None,
+            label: RuntimeLabel::new("nobody"),
+            keeps: false,
+            wait: None,
+            acks: Replication::NONE,
+        })
+    }
+
+    pub(super) fn name(&self) -> &LockName {
+        match self {
+            Self::Acquire(Acquire { name, .. })
+            | Self::Heartbeat(Waiter { name, .. }, _)
+            | Self::Hold(Hold { name, .. })
+            | Self::Release(Release { name, .. })
+            | Self::Withdraw(Withdraw { name, .. }) => name,
+        }
+    }
+
+    /// Which acknowledgements a good answer needs.
+    pub(super) fn acks(&self) -> Replication {
+        match self {
+            Self::Acquire(Acquire { acks, .. }) | Self::Hold(Hold { acks, .. }) => *acks,
+            Self::Heartbeat(..) | Self::Release(_) | Self::Withdraw(_) => Replication::NONE,
+        }
+    }
+
+    /// The lock of a command that may share a call on a node of a Cluster: the fast path often
+    /// serves it.
+    fn quick_lock(&self) -> Option<&LockName> {
+        let is_quick = match self {
+            Self::Acquire(_) => true,
+            Self::Release(release) => release.keep.is_none() && release.next.is_none(),
+            Self::Heartbeat(..) | Self::Hold(_) | Self::Withdraw(_) => false,
+        };
+        is_quick.then(|| self.name())
+    }
+
+    /// What the command has in common with others.
+    fn common(&self) -> Option<SharedTerms<'_>> {
+        let (ttl, window, label, keeps) = match self {
+            Self::Acquire(Acquire { ttl, label, keeps, wait, .. }) => {
+                let window = wait.map_or(ttl.get(), |heartbeat| heartbeat.window(*ttl));
+                (*ttl, window, label, *keeps)
+            }
+            Self::Heartbeat(Waiter { ttl, keeps, heartbeat, .. }, label)
+            | Self::Release(Release {
+                keep: None,
+                next: Some(Next { ttl, label, keeps, heartbeat, .. }),
+                ..
+            }) => (*ttl, heartbeat.window(*ttl), label, *keeps),
+            Self::Hold(_) | Self::Release(_) | Self::Withdraw(_) => return None,
+        };
+        Some(SharedTerms { ttl, window, label, keeps })
+    }
+
+    /// Writes the word, the id and the arguments.
+    fn write(&self, to: &mut Cmd) {
+        match self {
+            Self::Acquire(Acquire { id, watermark: seen, wait: None, .. }) => {
+                begin(to, "try", *id).arg(watermark(*seen));
+            }
+            Self::Acquire(Acquire { id, watermark: seen, wait: Some(heartbeat), .. }) => {
+                begin(to, "acquire", *id).arg(watermark(*seen)).arg(heartbeat.number);
+            }
+            Self::Heartbeat(Waiter { id, watermark: seen, heartbeat, .. }, _) => {
+                begin(to, "heartbeat", *id).arg(watermark(*seen)).arg(heartbeat.number);
+            }
+            Self::Release(release) => write_release(release, to),
+            Self::Hold(Hold { id, fence, update, ttl, .. }) => {
+                begin(to, "hold", *id).arg(fence.get());
+                to.arg(update.count.get()).arg(update.number).arg(millis(ttl.get()));
+            }
+            Self::Withdraw(Withdraw { id, .. }) => {
+                begin(to, "withdraw", *id).arg(millis(WITHDRAWAL_MARK));
+            }
+        }
+    }
+}
+
+fn write_release(release: &Release, to: &mut Cmd) {
+    let (id, fence) = (release.id, release.fence.get());
+    match (release.keep_in_range(), &release.next) {
+        (Some(keep), _) => {
+            begin(to, "keep", id).arg(fence).arg(millis(keep));
+        }
+        (None, Some(next)) => {
+            begin(to, "next", id).arg(fence).arg(next.id.to_stored());
+            to.arg(watermark(next.watermark)).arg(next.heartbeat.number);
+        }
+        (None, None) => {
+            begin(to, "release", id).arg(fence);
+        }
+    }
+}
+
+fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId) -> &'a mut Cmd {
+    to.arg(word).arg(id.to_stored())
+}
+
+/// Written once for all commands that it is the same for.
+#[derive(PartialEq)]
+struct SharedTerms<'a> {
+    ttl: Ttl,
+    window: Duration,
+    label: &'a RuntimeLabel,
+    keeps: bool,
+}
+
+impl SharedTerms<'_> {
+    /// Writes it; the label has a mark before it if the lock may be kept.
+    fn write(&self, to: &mut Cmd) {
+        to.arg("as").arg(millis(self.ttl.get())).arg(millis(self.window));
+        if self.keeps {
+            to.arg(format!("{}{}", RuntimeLabel::KEEPS, self.label));
+        } else {
+            to.arg(self.label.as_str());
+        }
+    }
+}
+
+impl Dialect for Preamble {
+    type Command = LockCommand;
+
+    fn keys(count: usize) -> usize {
+        LockCommand::KEYS * count
+    }
+
+    fn script(acks: Replication) -> &'static Script {
+        if acks.are_asked() { &scripts::COMMANDS_AND_TOUCH } else { &scripts::COMMANDS }
+    }
+
+    fn acks(command: &LockCommand) -> Replication {
+        command.acks()
+    }
+
+    /// A release may run twice like every command; but "gone" about its second copy means that the
+    /// first one ran, and only its sender can tell that from a loss.
+    fn repeats(command: &LockCommand) -> bool {
+        !matches!(command, LockCommand::Release(_))
+    }
+
+    fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand> + Clone) {
+        for command in commands.clone() {
+            self.write_keys(to, command.name());
+        }
+        self.write_settings(to);
+        write_words(to, commands);
+    }
+
+    fn gathered() -> Option<Gathered<Self>> {
+        let (write, lock) = (Self::write_gathered, LockCommand::quick_lock);
+        Some(Gathered { script: &scripts::GATHERED, write, lock })
+    }
+}
+
+impl Preamble {
+    /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
+    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
+        self.write_settings(to);
+        to.arg(commands.len());
+        for command in commands {
+            to.arg(self.keys.lease(command.name()));
+        }
+        write_words(to, commands.iter());
+    }
+}
+
+fn write_words<'a>(to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand>) {
+    let mut written = None;
+    for command in commands {
+        if let Some(common) = command.common()
+            && written.as_ref() != Some(&common)
+        {
+            common.write(to);
+            written = Some(common);
+        }
+        command.write(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{FenceSettings, store::KeyScheme};
+    use redis::Arg;
+
+    use super::*;
+
+    /// What a batch of tries sends after the keys.
+    fn sent(batch: &[(u64, bool)]) -> String {
+        let name = LockName::new("a").unwrap();
+        let ask = |&(seconds, keeps): &(u64, bool)| {
+            let ttl = Ttl::new(Duration::from_secs(seconds)).unwrap();
+            let label = RuntimeLabel::new("me");
+            let LockCommand::Acquire(acquire) = LockCommand::of_nobody(&name) else { panic!() };
+            LockCommand::Acquire(Acquire { ttl, label, keeps, ..acquire })
+        };
+        let commands: Vec<_> = batch.iter().map(ask).collect();
+        let mut cmd = Cmd::new();
+        let preamble = Preamble::new(KeyScheme::default(), FenceSettings::default());
+        preamble.write(&mut cmd, commands.iter());
+        let words = cmd.args_iter().skip(LockCommand::KEYS * batch.len() + 2);
+        let words = words.map(|word| match word {
+            Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
+            other => panic!("{other:?}"),
+        });
+        let id = format!("{}:1 0", Uuid::nil());
+        words.collect::<Vec<_>>().join(" ").replace(&id, "ID")
+    }
+
+    #[test]
+    fn what_is_common_is_sent_when_it_changes() {
+        assert_eq!(sent(&[(1, false), (1, false)]), "as 1000 1000 me try ID try ID");
+        assert_eq!(
+            sent(&[(1, false), (1, true), (1, true), (2, true), (2, false)]),
+            "as 1000 1000 me try ID as 1000 1000 ~me try ID try ID as 2000 2000 ~me try ID \
+             as 2000 2000 me try ID"
+        );
+    }
+}

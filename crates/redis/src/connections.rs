@@ -1,0 +1,175 @@
+//! The connections that carry the commands of a store.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use leasehold_core::{Clock, Instant, LockName, Mutex, Replication, StoreError, within};
+use tokio::{runtime::Handle, sync};
+
+use super::{
+    acknowledge::Answered,
+    batcher::{Batcher, not_sent},
+    call::ScriptCall,
+    connection::Connection,
+    dialer::Dialer,
+    preamble::Preamble,
+    shared_calls::Sharing,
+};
+
+/// The connections of a store. Commands that wait for acknowledgements have more of them, one set for
+/// each demand: a number of replicas, with disks or without. So a demand that cannot be met delays no
+/// other.
+#[derive(Debug)]
+pub(super) struct Connections {
+    recipe: Recipe,
+    /// Which commands share calls on connections where commands wait for acknowledgements.
+    behind_waits: Sharing,
+    plain: Arc<ConnectionSet>,
+    by_demand: Mutex<BTreeMap<Demand, Arc<ConnectionSet>>>,
+}
+
+/// A demand: whether disks count, and how many replicas.
+type Demand = (bool, u8);
+
+/// What connections are made of.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) preamble: Arc<Preamble>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Handle,
+    /// How many connections of a set carry commands.
+    pub(super) count: usize,
+}
+
+/// A few connections for commands, and one for renewals, so that nothing queues ahead of them. A name
+/// always uses the same connection.
+#[derive(Debug)]
+pub(super) struct ConnectionSet {
+    commands: Vec<Batcher<Preamble>>,
+    renewals: Connection,
+    /// Whether the connection for renewals was begun, so that the first renewal need not wait for it.
+    renews: AtomicBool,
+    /// Where renewals wait for acknowledgements: locked while a batch of them is sent, because the
+    /// server would not answer the next one before.
+    renewing: Option<sync::Mutex<()>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Connections {
+    pub(super) fn new(recipe: Recipe, sharing: &Sharing, behind_waits: Sharing) -> Self {
+        let (plain, by_demand) = (Arc::new(recipe.open(sharing, false)), Mutex::default());
+        Self { recipe, behind_waits, plain, by_demand }
+    }
+
+    /// The connections on which nothing waits for acknowledgements.
+    pub(super) fn plain(&self) -> &ConnectionSet {
+        &self.plain
+    }
+
+    pub(super) fn of(&self, acks: Replication) -> Arc<ConnectionSet> {
+        if !acks.are_asked() {
+            return Arc::clone(&self.plain);
+        }
+        let mut by_demand = self.by_demand.lock();
+        let open = || Arc::new(self.recipe.open(&self.behind_waits, true));
+        Arc::clone(by_demand.entry((acks.on_disk(), acks.replicas())).or_insert_with(open))
+    }
+}
+
+impl Recipe {
+    fn open(&self, sharing: &Sharing, waits: bool) -> ConnectionSet {
+        let Self { dialer, preamble, clock, runtime, count } = self;
+        let connection =
+            || Connection::new(Arc::clone(dialer), Arc::clone(clock), runtime.clone(), None);
+        let batcher = |_| {
+            let (preamble, clock) = (Arc::clone(preamble), Arc::clone(clock));
+            Batcher::new(connection(), preamble, clock, runtime.clone(), sharing.clone(), waits)
+        };
+        ConnectionSet {
+            commands: (0..*count).map(batcher).collect(),
+            renewals: connection(),
+            renews: false.into(),
+            renewing: waits.then(sync::Mutex::default),
+            clock: Arc::clone(clock),
+        }
+    }
+}
+
+impl ConnectionSet {
+    /// The number of the connection to which a name is pinned, so that its commands usually keep their
+    /// order.
+    pub(super) fn number(&self, name: &LockName) -> usize {
+        connection_number(name, self.commands.len())
+    }
+
+    /// The connection to which a name is pinned.
+    pub(super) fn of_name(&self, name: &LockName) -> &Batcher<Preamble> {
+        &self.commands[self.number(name)]
+    }
+
+    /// Makes the connection of renewals when the first lock is taken.
+    pub(super) fn prepare_renewals(&self) {
+        // A swap alone would write a line that all cores share, at each acquire.
+        if !self.renews.load(Ordering::Relaxed) && !self.renews.swap(true, Ordering::Relaxed) {
+            self.renewals.prepare();
+        }
+    }
+
+    /// Sends a batch of renewals, on the connection of a name if that for renewals cannot be made.
+    pub(super) async fn renew(
+        &self,
+        call: ScriptCall<'_>,
+        name: &LockName,
+        deadline: Instant,
+    ) -> Result<Answered, StoreError> {
+        let _turn = match &self.renewing {
+            Some(renewing) => {
+                let turn = within(&*self.clock, deadline, renewing.lock()).await;
+                Some(turn.ok_or_else(not_sent)?)
+            }
+            None => None,
+        };
+        let connection = self.for_renewals(self.of_name(name).connection(), deadline).await;
+        connection.call(call, deadline).await
+    }
+
+    /// The connection for renewals. If it cannot be made in half of the time, as on a server that takes
+    /// no more clients, the connection of a name is used, which may work. That one is used at once if
+    /// two of its round trips take longer than the half: the connection for the first renewal of a
+    /// process is just being made then.
+    async fn for_renewals<'a>(
+        &'a self,
+        other: &'a Connection,
+        deadline: Instant,
+    ) -> &'a Connection {
+        let own = &self.renewals;
+        if own.present().is_some() {
+            return own;
+        }
+        let now = self.clock.now();
+        let half = deadline.saturating_since(now) / 2;
+        if other.round_trip().is_some_and(|round_trip| round_trip * 2 > half) {
+            own.prepare();
+            return other;
+        }
+        let made = within(&*self.clock, now + half, Box::pin(own.connect())).await;
+        if matches!(made, Some(Ok(_))) { own } else { other }
+    }
+}
+
+/// The number of the connection that a name uses, in a set of `of` connections.
+pub fn connection_number(name: &LockName, of: usize) -> usize {
+    if of == 1 {
+        return 0;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    usize::try_from(hasher.finish() % of as u64).unwrap_or(0)
+}

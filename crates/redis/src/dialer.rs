@@ -1,0 +1,257 @@
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::{OptionFuture, join};
+use leasehold_core::{Clock, Instant, StoreError, within};
+use redis::{
+    AsyncConnectionConfig, Client, PushInfo,
+    aio::{AsyncPushSender, MultiplexedConnection},
+    io::tcp::{TcpSettings, socket2::TcpKeepalive},
+};
+use tokio::{runtime::Handle, select, task::JoinSet};
+
+use super::{
+    classify::{NotDialed, classify_dial, is_readonly},
+    cluster::unknown_node,
+    config::RedisConfig,
+    epochs::Epoch,
+    login::Login,
+    one_master::{OneMaster, Witness, run_of},
+    role::{REPLICA, check_server, not_greeted},
+    route::Route,
+};
+
+/// Makes connections to one server, or to the master of one group, each set up alike.
+pub struct Dialer {
+    pub(super) route: Route,
+    pub(super) login: Login,
+    /// How long a dial may take.
+    pub(super) connect_timeout: Duration,
+    /// Whether the server is a node of a Cluster.
+    pub(super) is_node: bool,
+    /// Whether `ASKING` is sent before each command.
+    pub(super) is_asking: bool,
+    /// Whether a connection was made before: the address is right.
+    was_there: AtomicBool,
+    /// The server's address without credentials.
+    pub endpoint: Arc<str>,
+    /// Asks the Sentinels of a group where the master is; ends with the dialer.
+    _watching: JoinSet<()>,
+}
+
+/// A connection that is ready for commands.
+pub(super) struct Dialed {
+    pub(super) connection: MultiplexedConnection,
+    /// How long the server took to answer a command that costs it nothing.
+    pub(super) round_trip: Duration,
+    /// When the question was sent to which it answered that it is a master.
+    pub(super) proven_at: Instant,
+    /// Which master of a group it leads to.
+    pub(super) epoch: Epoch,
+    /// The user of the connection keeps it; `None` if the server tells no run, or in a group or a Cluster.
+    pub(super) witness: Option<Arc<Witness>>,
+}
+
+impl Dialer {
+    /// Without a tokio runtime to watch on, the pool asks the Sentinels now and then before a call.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` when the settings cannot work.
+    pub fn new(
+        config: &RedisConfig,
+        clock: Arc<dyn Clock>,
+        runtime: Option<&Handle>,
+    ) -> Result<Self, StoreError> {
+        config.checked()?;
+        let endpoint: Arc<str> = config.address.to_string().into();
+        let (login, info) = Login::split_off(config);
+        let info = info.set_tcp_settings(tcp_settings());
+        let route = Route::new(config, info, clock);
+        let route = route.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
+        let watching = runtime.map(|runtime| route.watch(runtime)).unwrap_or_default();
+        Ok(Self {
+            route,
+            login,
+            connect_timeout: config.connect_timeout,
+            is_node: config.node.is_some(),
+            is_asking: config.node.as_ref().is_some_and(|node| node.is_asking),
+            was_there: AtomicBool::new(false),
+            endpoint,
+            _watching: watching,
+        })
+    }
+
+    /// Connects, logs in, and checks that the server is a master of a supported version, by the
+    /// deadline.
+    ///
+    /// Pushes of the server go to `heard`, and at last the end of the connection. The connection
+    /// has no timeout of its own: every call on it has a deadline.
+    pub(super) async fn dial(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+        heard: impl AsyncPushSender,
+    ) -> Result<Dialed, NotDialed> {
+        let target = self.route.client(clock, deadline).await?;
+        self.dial_to(target, clock, deadline, heard).await
+    }
+
+    /// As [`dial`](Self::dial), to the master that is known: the Sentinels are asked only if nobody else
+    /// asks them.
+    pub(super) async fn dial_known(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Dialed, NotDialed> {
+        let target = self.route.known_client(clock, deadline).await?;
+        self.dial_to(target, clock, deadline, |_: PushInfo| Ok::<(), ()>(())).await
+    }
+
+    async fn dial_to(
+        &self,
+        (client, epoch): (Client, Epoch),
+        clock: &dyn Clock,
+        deadline: Instant,
+        heard: impl AsyncPushSender,
+    ) -> Result<Dialed, NotDialed> {
+        let client = self.login.client(&client, clock, deadline).await?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None)
+            .set_push_sender(heard);
+        let dialing = async {
+            let connecting = client.get_multiplexed_async_connection_with_config(&config);
+            let mut connection = connecting.await.map_err(|error| {
+                // The client library asks for RESP3 before anything else.
+                self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+            })?;
+            let connected_at = clock.now();
+            // First what the server is: Clusters and Sentinels refuse to select a database.
+            check_server(&mut connection, self.is_node).await?;
+            let checking = clock.now().saturating_since(connected_at);
+            let is_member = self.login.is_member(&mut connection).await;
+            if !is_member.map_err(|error| NotDialed::because(&error))? {
+                return Err(unknown_node().into());
+            }
+            let setting_up_at = clock.now();
+            // Both in one round trip.
+            let (one, mut asked) = (self.one_master(), connection.clone());
+            let run = OptionFuture::from(one.map(|_| run_of(&mut asked)));
+            let (set_up, run) = join(self.login.set_up(&mut connection), run).await;
+            set_up.map_err(|error| NotDialed::because(&error))?;
+            // The shorter of two round trips: the server may have been busy during the other one.
+            let round_trip = clock.now().saturating_since(setting_up_at).min(checking);
+            let (witness, epoch) = match (one, run.flatten()) {
+                (Some(one), Some(run)) => {
+                    let (witness, epoch) =
+                        one.admit(clock, deadline, run, connection.clone()).await?;
+                    (Some(witness), epoch)
+                }
+                _ => (None, epoch),
+            };
+            Ok(Dialed { connection, round_trip, proven_at: connected_at, epoch, witness })
+        };
+        let dialed = select! {
+            biased;
+            dialed = within(clock, deadline, Box::pin(dialing)) => {
+                dialed.unwrap_or(Err(NotDialed::in_time()))
+            }
+            // The old master may hang.
+            () = self.route.left(epoch) => Err(NotDialed::ended()),
+        };
+        let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
+        dialed.map_err(|failed| {
+            let failed = if was_there { failed.for_now() } else { failed };
+            let NotDialed { error, .. } = failed;
+            NotDialed { error: self.named_in(epoch, error), ..failed }
+        })
+    }
+
+    /// The check that the address leads to one master; a group or a Cluster has checks of its own.
+    fn one_master(&self) -> Option<&Arc<OneMaster>> {
+        match &self.route {
+            Route::Server(_, one) => Some(one),
+            Route::Node(..) | Route::Group(_) => None,
+        }
+    }
+
+    /// The same error, naming the server, unless it names one.
+    pub(super) fn named(&self, error: StoreError) -> StoreError {
+        let error = self.advised(error);
+        if error.is_from_endpoint() { error } else { error.from_endpoint(&*self.endpoint) }
+    }
+
+    /// The same error, naming the server; of a group, the one that was the master in an epoch.
+    pub(super) fn named_in(&self, epoch: Epoch, error: StoreError) -> StoreError {
+        match self.route.master(epoch) {
+            Some(master) => self
+                .advised(error)
+                .from_endpoint(format!("{master}, the master of {}", self.endpoint)),
+            None => self.named(error),
+        }
+    }
+
+    /// The same error; where others tell where the master is, nobody is asked to write its address.
+    fn advised(&self, error: StoreError) -> StoreError {
+        if !error.what().starts_with(REPLICA) && !is_readonly(error.what()) {
+            return error;
+        }
+        match self.route {
+            Route::Server(..) => error,
+            Route::Node(..) => error.with_remedy(
+                "the Cluster replaces the owner of the slots; it is retried where the caller waits",
+            ),
+            Route::Group(_) => error.with_remedy(
+                "the Sentinels are about to name another master; it is retried where the caller waits",
+            ),
+        }
+    }
+}
+
+/// Makes one connection as those of locks are made: to a master, logged in. With it comes the run of the
+/// server, if it tells one.
+///
+/// # Errors
+///
+/// [`StoreError`] when no connection can be made in the connect timeout.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the connection.
+pub async fn dial_once(
+    config: &RedisConfig,
+    clock: &Arc<dyn Clock>,
+) -> Result<(MultiplexedConnection, Option<String>), StoreError> {
+    // Nobody watches the Sentinels: this address is a server's.
+    let dialer = Dialer::new(config, Arc::clone(clock), None)?;
+    let deadline = clock.now() + config.connect_timeout;
+    let connecting = dialer.dial(&**clock, deadline, |_: PushInfo| Ok::<(), ()>(())).await;
+    let Dialed { connection, witness, .. } = connecting.map_err(|failed| failed.error)?;
+    Ok((connection, witness.map(|witness| witness.run.clone())))
+}
+
+/// No delay of small packets, and a dead peer is noticed in seconds instead of minutes.
+fn tcp_settings() -> TcpSettings {
+    let keepalive =
+        TcpKeepalive::new().with_time(Duration::from_secs(5)).with_interval(Duration::from_secs(1));
+    #[cfg(not(windows))]
+    let keepalive = keepalive.with_retries(3);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(Duration::from_secs(10));
+    settings
+}
+
+/// Without the client, which shows the user's name.
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,222 @@
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use futures_util::future::{join, join_all};
+use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
+use redis::{Value, aio::MultiplexedConnection};
+
+use super::{
+    decode::text,
+    epochs::{Epoch, Epochs},
+    role::hello,
+};
+use crate::durations::{PATIENCE, TWO_MASTERS_LAST};
+
+/// Finds out whether an address leads to more than one master.
+///
+/// A proxy or a Kubernetes Service may spread connections over several masters that know nothing of
+/// each other: each of them would grant every lock. So each new connection asks its server for the
+/// id of its run (`INFO`). If the id is another one than before, the older connections are asked:
+///
+/// - None of them answers as a master. Then the server was restarted or replaced, and the older
+///   connections are given up.
+/// - One of them does. Then the address leads to two masters. Nothing is sent to either of them while
+///   both answer as masters.
+///
+/// Where `INFO` is denied, nothing is known, and nothing is refused.
+#[derive(Debug, Default)]
+// ADR 0033
+pub(super) struct OneMaster {
+    state: Mutex<OneMasterState>,
+    /// A new one begins when all connections are given up.
+    epochs: Epochs,
+}
+
+#[derive(Debug, Default)]
+struct OneMasterState {
+    /// The connections that are in use, and some that were.
+    known: Vec<Weak<Witness>>,
+    apart: Option<Apart>,
+}
+
+/// Two masters at one address.
+#[derive(Debug)]
+struct Apart {
+    masters: [Arc<Witness>; 2],
+    /// When both have answered as masters.
+    at: Instant,
+    error: StoreError,
+}
+
+/// A connection to a run of a server. Each user of the connection keeps it.
+pub(super) struct Witness {
+    pub(super) run: String,
+    connection: MultiplexedConnection,
+}
+
+/// The result of admitting a connection: what its user keeps and its epoch, or why it is refused.
+type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
+
+impl OneMaster {
+    /// A new one begins when all connections are given up.
+    pub(super) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    /// The epoch of the next connection; the error as long as the address leads to two masters.
+    pub(super) async fn next(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<Epoch, StoreError> {
+        let masters = match &self.state.lock().apart {
+            None => None,
+            Some(apart) if clock.now().saturating_since(apart.at) < TWO_MASTERS_LAST => {
+                return Err(apart.error.clone());
+            }
+            Some(apart) => Some(apart.masters.clone()),
+        };
+        if let Some([one, other]) = masters {
+            let until = patience(clock, deadline);
+            let (one, other) =
+                join(one.is_master(clock, until), other.is_master(clock, until)).await;
+            let mut state = self.state.lock();
+            if let Some(apart) = &mut state.apart {
+                if one && other {
+                    apart.at = clock.now();
+                    return Err(apart.error.clone());
+                }
+                state.apart = None;
+            }
+        }
+        Ok(self.epochs.now())
+    }
+
+    /// Admits a new connection, by the id of the run of its server. Returns what the user of the
+    /// connection keeps, and the epoch of the connection.
+    ///
+    /// No await follows the last question: `dial` polls this before it checks whether the epoch has
+    /// ended, so it gets this answer first.
+    pub(super) async fn admit(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+        run: String,
+        connection: MultiplexedConnection,
+    ) -> Result<(Arc<Witness>, Epoch), StoreError> {
+        let witness = Arc::new(Witness { run, connection });
+        let mut asked: Vec<(Arc<Witness>, bool)> = Vec::new();
+        loop {
+            let others = match self.judge(clock, &witness, &asked) {
+                Ok(outcome) => return outcome,
+                Err(others) => others,
+            };
+            let until = patience(clock, deadline);
+            let answers = join_all(others.iter().map(|other| other.is_master(clock, until))).await;
+            asked.extend(others.into_iter().zip(answers));
+        }
+    }
+
+    /// Admits a connection if all older ones to another run were asked; otherwise returns those to ask.
+    fn judge(
+        &self,
+        clock: &dyn Clock,
+        new: &Arc<Witness>,
+        asked: &[(Arc<Witness>, bool)],
+    ) -> Result<Admission, Vec<Arc<Witness>>> {
+        let mut state = self.state.lock();
+        if let Some(apart) = &state.apart {
+            return Ok(Err(apart.error.clone()));
+        }
+        let is_new =
+            |other: &Arc<Witness>| !asked.iter().any(|(known, _)| Arc::ptr_eq(known, other));
+        let known = state.known.iter().filter_map(Weak::upgrade);
+        let others: Vec<_> = known.filter(|other| other.run != new.run && is_new(other)).collect();
+        if !others.is_empty() {
+            return Err(others);
+        }
+        if let Some((older, _)) = asked.iter().find(|(_, is_master)| *is_master) {
+            let error = apart(&older.run, &new.run);
+            tracing::error!(%error, "an address leads to two masters: nothing is sent to either");
+            let masters = [Arc::clone(older), Arc::clone(new)];
+            state.apart = Some(Apart { masters, at: clock.now(), error: error.clone() });
+            self.give_up(&mut state);
+            return Ok(Err(error));
+        }
+        if asked.is_empty() {
+            state.known.retain(|known| known.strong_count() > 0);
+        } else {
+            // The server was replaced: connections to another run are stale.
+            self.give_up(&mut state);
+        }
+        state.known.push(Arc::downgrade(new));
+        Ok(Ok((Arc::clone(new), self.epochs.now())))
+    }
+
+    /// Gives up all connections that were admitted so far.
+    fn give_up(&self, state: &mut OneMasterState) {
+        state.known.clear();
+        self.epochs.advance();
+    }
+}
+
+/// The time by which older connections have to answer.
+fn patience(clock: &dyn Clock, deadline: Instant) -> Instant {
+    let now = clock.now();
+    now + PATIENCE.min(deadline.saturating_since(now) / 2)
+}
+
+impl Witness {
+    /// Whether the connection lives, and its server says that it is a master.
+    async fn is_master(&self, clock: &dyn Clock, until: Instant) -> bool {
+        let mut connection = self.connection.clone();
+        let told = within(clock, until, hello(&mut connection)).await;
+        told.is_some_and(|told| {
+            told.is_ok_and(|told| told.get("role").and_then(text).as_deref() == Some("master"))
+        })
+    }
+}
+
+/// The id of the run of a server, if it tells one.
+pub(super) async fn run_of(connection: &mut MultiplexedConnection) -> Option<String> {
+    let told = redis::cmd("INFO").arg("server").query_async::<Value>(connection).await.ok()?;
+    run_in(&text(&told)?).map(str::to_owned)
+}
+
+/// The id of the run in what `INFO` tells.
+pub fn run_in(told: &str) -> Option<&str> {
+    told.lines().find_map(|line| line.strip_prefix("run_id:")).map(str::trim)
+}
+
+fn apart(one: &str, other: &str) -> StoreError {
+    let what = format!(
+        "the address leads to two masters that know nothing of each other (run_id {one} and {other}), \
+         and each of them would grant every lock"
+    );
+    StoreError::new(StoreErrorKind::Config, what, ONE_ADDRESS).as_answer()
+}
+
+/// What to do about an address that leads to several masters.
+pub const ONE_ADDRESS: &str = "give each master an address of its own, and use one of them; where servers \
+     belong together, write redis+sentinel://, redis+cluster:// or redis+quorum://";
+
+/// Without the connection, which shows nothing of use.
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witness").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_run_is_a_line_of_info() {
+        let told = "# Server\r\nredis_version:7.0.15\r\nrun_id:0123abc\r\ntcp_port:6379\r\n";
+        assert_eq!(run_in(told), Some("0123abc"));
+        assert_eq!(run_in("# Server\r\nredis_version:7.0.15\r\n"), None);
+    }
+}

@@ -1,0 +1,265 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
+use redis::{Client, ConnectionInfo, RedisError};
+use tokio::{
+    select,
+    sync::{Notify, mpsc},
+};
+
+use super::{
+    ballot::{FoundMaster, MasterVerdict, decide},
+    member::{Sentinel, client_of},
+};
+use crate::{
+    address::SentinelGroup,
+    classify::{NOT_THERE, classify_dial, is_login},
+    config::RedisConfig,
+    durations::SENTINEL_REFRESHES,
+    endpoint::Endpoint,
+    epochs::{Epoch, Epochs},
+};
+
+/// How the error begins if no Sentinel can be reached.
+const NO_ANSWER: &str = "no Sentinel answers";
+
+/// The Sentinels of one master.
+pub(crate) struct Sentinels {
+    members: Vec<Arc<Sentinel>>,
+    name: String,
+    /// How to connect to a master, but for its endpoint.
+    template: ConnectionInfo,
+    config: RedisConfig,
+    clock: Arc<dyn Clock>,
+    master: Mutex<LastMaster>,
+    epochs: Epochs,
+    /// How often the Sentinels were asked.
+    refreshes: AtomicU64,
+    /// When they were asked last.
+    refreshed_at: Mutex<Option<Instant>>,
+    hint: Arc<Notify>,
+}
+
+/// The last known master.
+#[derive(Default)]
+struct LastMaster {
+    found: Option<FoundMaster>,
+    client: Option<Client>,
+}
+
+impl Sentinels {
+    pub(crate) fn new(
+        config: &RedisConfig,
+        group: &SentinelGroup,
+        template: ConnectionInfo,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RedisError> {
+        let hint = Arc::new(Notify::new());
+        let member = |info: &ConnectionInfo| {
+            let client = client_of(config, info, &template)?;
+            Ok(Arc::new(Sentinel::new(client, config.connect_timeout, Arc::clone(&hint))))
+        };
+        let members = group.sentinels.iter().map(member).collect::<Result<_, RedisError>>()?;
+        Ok(Self {
+            members,
+            name: group.master.clone(),
+            template,
+            config: config.clone(),
+            clock,
+            refreshes: AtomicU64::new(0),
+            refreshed_at: Mutex::default(),
+            master: Mutex::default(),
+            epochs: Epochs::default(),
+            hint,
+        })
+    }
+
+    /// A new one begins with each master.
+    pub(crate) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    /// Where the master of an epoch is, unless another one is known by now.
+    pub(crate) fn master(&self, epoch: Epoch) -> Option<String> {
+        let master = self.master.lock();
+        let found = master.found.as_ref().filter(|_| self.epochs.now() == epoch);
+        found.map(|found| found.endpoint.to_string())
+    }
+
+    /// Whether nobody has asked the Sentinels for a while.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        let refreshed_at = *self.refreshed_at.lock();
+        refreshed_at.is_none_or(|at| self.clock.now() > at + 3 * *SENTINEL_REFRESHES.end())
+    }
+
+    /// The client of the master that the Sentinels have named last.
+    pub(crate) fn known(&self) -> Option<(Client, Epoch)> {
+        let master = self.master.lock();
+        master.client.clone().map(|client| (client, self.epochs.now()))
+    }
+
+    /// The client of the present master, found by asking the Sentinels.
+    pub(crate) async fn client(
+        &self,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<(Client, Epoch), StoreError> {
+        let verdict = within(clock, deadline, self.refresh()).await;
+        verdict.unwrap_or_else(|| Err(open_question(0, self.members.len())))
+    }
+
+    /// Asks all Sentinels side by side, until enough have answered.
+    async fn refresh(&self) -> Result<(Client, Epoch), StoreError> {
+        let refresh = self.refreshes.fetch_add(1, Ordering::AcqRel);
+        *self.refreshed_at.lock() = Some(self.clock.now());
+        let listed = self.members.len();
+        let longest = (*SENTINEL_REFRESHES.end()).min(self.config.connect_timeout / 2);
+        let until = self.clock.now() + longest;
+        let (sender, mut receiver) = mpsc::channel(listed);
+        for member in &self.members {
+            let (member, name) = (Arc::clone(member), self.name.clone());
+            let (clock, sender) = (Arc::clone(&self.clock), sender.clone());
+            // It goes on to its limit when enough others have answered: a dropped question would
+            // cost the connection.
+            drop(tokio::spawn(async move {
+                if let Some(answer) = within(&*clock, until, member.ask(&name)).await {
+                    let _ = sender.send(answer).await;
+                }
+            }));
+        }
+        drop(sender);
+        let (mut answers, mut failed) = (Vec::new(), None);
+        while let Some(asked) = receiver.recv().await {
+            match asked {
+                Ok(answer) => answers.push(answer),
+                // One that is out of reach may be back soon, whatever the others say.
+                Err(error) if failed.as_ref().is_none_or(|_| error.is_io_error()) => {
+                    failed = Some(error);
+                }
+                Err(_) => {}
+            }
+            match decide(&answers, listed, None) {
+                MasterVerdict::Named(endpoint) => return self.settle(refresh, &endpoint),
+                MasterVerdict::Unknown => return Err(self.unknown()),
+                MasterVerdict::Open => {}
+            }
+        }
+        // Only now, when no other answer will come; another refresh may have found another master.
+        let last = self.master.lock().found.as_ref().map(|found| found.endpoint.clone());
+        match decide(&answers, listed, last.as_ref()) {
+            MasterVerdict::Named(endpoint) => self.settle(refresh, &endpoint),
+            _ => Err(match failed {
+                Some(error) if answers.is_empty() => unreachable(&error),
+                _ => open_question(answers.len(), listed),
+            }),
+        }
+    }
+
+    /// Notes where a refresh has found the master, unless a later one has found it elsewhere.
+    fn settle(&self, refresh: u64, endpoint: &Endpoint) -> Result<(Client, Epoch), StoreError> {
+        let mut master = self.master.lock();
+        let (mut found, old) = (master.found.clone(), master.found.clone());
+        let is_other = FoundMaster::note(&mut found, refresh, endpoint);
+        if let Some(client) = master.client.clone().filter(|_| !is_other) {
+            master.found = found;
+            return Ok((client, self.epochs.now()));
+        }
+        let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
+        let client = client.map_err(|error| classify_dial(&error))?;
+        *master = LastMaster { found, client: Some(client.clone()) };
+        let epoch = self.epochs.advance();
+        drop(master);
+        let name = &self.name;
+        match old {
+            None => tracing::debug!(master = %endpoint, name, "the Sentinels named the master"),
+            Some(FoundMaster { endpoint: old, .. }) => {
+                tracing::warn!(master = %endpoint, %old, name, "another server is the master now");
+            }
+        }
+        Ok((client, epoch))
+    }
+
+    /// Asks the Sentinels from time to time, and when they tell of a switch.
+    pub(crate) async fn watch(&self) {
+        let clock = &*self.clock;
+        loop {
+            // Hints are not followed faster: a Sentinel may end every connection.
+            clock.sleep_until(clock.now() + *SENTINEL_REFRESHES.start()).await;
+            select! {
+                biased;
+                () = self.hint.notified() => {}
+                () = clock.sleep_until(clock.now() + *SENTINEL_REFRESHES.end()) => {}
+            }
+            if let Err(error) = self.refresh().await {
+                tracing::debug!(%error, "the Sentinels did not tell where the master is");
+            }
+        }
+    }
+
+    fn unknown(&self) -> StoreError {
+        // Where there was a master, the Sentinels are being set up anew.
+        let was_known = self.master.lock().found.is_some();
+        let kind = if was_known { StoreErrorKind::Definite } else { StoreErrorKind::Config };
+        let what = format!("the Sentinels know no master named `{}`", self.name);
+        let remedy = "write the name that `sentinel monitor` has, behind the hosts of the address";
+        StoreError::new(kind, what, remedy).as_answer()
+    }
+}
+
+/// Why one Sentinel did not answer, in a sentence that names it.
+pub fn unreachable_one(error: &RedisError) -> String {
+    let failed = unreachable(error);
+    let what = failed.what();
+    let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": "));
+    why.unwrap_or(what).to_owned()
+}
+
+/// Why no Sentinel answered, or one.
+fn unreachable(error: &RedisError) -> StoreError {
+    let failed = classify_dial(error);
+    let no_sentinel = failed.what().contains("unknown command");
+    let (what, remedy) = if is_login(error) {
+        ("Sentinels refuse the login", "write their login as ?sentinel_user=…&sentinel_pass=…")
+    } else if no_sentinel {
+        ("what answers is no Sentinel", "write the ports of the Sentinels, as a rule 26379")
+    } else {
+        (NO_ANSWER, failed.remedy())
+    };
+    // The words of such a server may repeat what it was sent.
+    let what = if no_sentinel { what.to_owned() } else { format!("{what}: {}", failed.what()) };
+    StoreError::new(failed.kind(), what, remedy.to_owned())
+}
+
+fn open_question(answered: usize, listed: usize) -> StoreError {
+    let what = format!(
+        "too few Sentinels name one master: {answered} of {listed} answered, and not most of all say the same"
+    );
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn a_refresh_that_began_earlier_does_not_bring_an_older_master_back() {
+        let config = RedisConfig::new("redis+sentinel://a,b,c/m").unwrap();
+        let info = config.address.info().clone();
+        let sentinels = config.address.sentinels().unwrap();
+        let group = Sentinels::new(&config, sentinels, info, Arc::new(SystemClock)).unwrap();
+        let at = |port| Endpoint { host: "h".into(), port };
+        let (_, first) = group.settle(1, &at(1)).unwrap();
+        let (_, second) = group.settle(3, &at(2)).unwrap();
+        assert!(first < second && group.epochs().now() == second);
+        let (client, epoch) = group.settle(2, &at(1)).unwrap();
+        assert_eq!((epoch, group.epochs().now()), (second, second));
+        assert_eq!(client.get_connection_info().addr().to_string(), "h:2");
+        let (_, third) = group.settle(4, &at(1)).unwrap();
+        assert!(second < third);
+    }
+}

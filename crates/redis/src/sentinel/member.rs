@@ -1,0 +1,87 @@
+use std::{sync::Arc, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError,
+    aio::MultiplexedConnection,
+};
+use tokio::sync::{Mutex, Notify};
+
+use crate::{config::RedisConfig, endpoint::Endpoint};
+
+/// The channel on which a Sentinel says that another server is the master.
+const SWITCHES: &str = "+switch-master";
+
+/// A client that connects to a Sentinel, with the TCP settings of `template`.
+///
+/// # Errors
+///
+/// [`RedisError`] when the address or a certificate cannot be used.
+pub fn client_of(
+    config: &RedisConfig,
+    info: &ConnectionInfo,
+    template: &ConnectionInfo,
+) -> Result<Client, RedisError> {
+    let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+    let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
+    config.client(info.set_tcp_settings(template.tcp_settings().clone()))
+}
+
+/// One Sentinel, and the connection to it, which is kept.
+pub(super) struct Sentinel {
+    client: Client,
+    connect_timeout: Duration,
+    connection: Mutex<Option<MultiplexedConnection>>,
+    /// Notified when the Sentinel reports a switch, or its connection ends.
+    hint: Arc<Notify>,
+}
+
+impl Sentinel {
+    pub(super) fn new(client: Client, connect_timeout: Duration, hint: Arc<Notify>) -> Self {
+        Self { client, connect_timeout, connection: Mutex::default(), hint }
+    }
+
+    /// Asks where the master of a name is; `None` if the Sentinel knows no such name. Dropping the
+    /// future closes the connection, whose next answer would be this one's.
+    pub(super) async fn ask(&self, master: &str) -> Result<Option<Endpoint>, RedisError> {
+        let mut kept = self.connection.lock().await;
+        let mut answer = match kept.take() {
+            Some(connection) => ask_on(connection, master).await,
+            None => ask_on(self.connect().await?, master).await,
+        };
+        if answer.as_ref().is_err_and(RedisError::is_connection_dropped) {
+            // It ended while nothing was asked, or the Sentinel ends every connection.
+            answer = ask_on(self.connect().await?, master).await;
+        }
+        let (endpoint, connection) = answer?;
+        *kept = Some(connection);
+        Ok(endpoint)
+    }
+
+    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+        let hint = Arc::clone(&self.hint);
+        let heard = move |push: PushInfo| {
+            if matches!(push.kind, PushKind::Message | PushKind::Disconnection) {
+                hint.notify_one();
+            }
+            Ok::<(), ()>(())
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(None)
+            .set_push_sender(heard);
+        let mut connection =
+            self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        // Only a hint: a user of the Sentinel may lack the right to it.
+        let _ = connection.subscribe(SWITCHES).await;
+        Ok(connection)
+    }
+}
+
+async fn ask_on(
+    mut connection: MultiplexedConnection,
+    master: &str,
+) -> Result<(Option<Endpoint>, MultiplexedConnection), RedisError> {
+    let asked = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master).take();
+    let endpoint: Option<(String, u16)> = asked.query_async(&mut connection).await?;
+    Ok((endpoint.map(|(host, port)| Endpoint { host, port }), connection))
+}

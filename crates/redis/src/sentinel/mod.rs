@@ -1,0 +1,10 @@
+//! The Sentinels that name a master: what they are asked, and whom to believe.
+
+mod ballot;
+mod group;
+mod member;
+
+pub use ballot::{FoundMaster, MasterVerdict, decide};
+pub(super) use group::Sentinels;
+pub use group::unreachable_one;
+pub use member::client_of;

@@ -1,0 +1,299 @@
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::ready,
+    pin::Pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use leasehold_core::{
+    Clock, Entropy, Mutex, RuntimeId, StoreError, StoreErrorKind, SystemEntropy, backoff,
+    store::{Listener, Push},
+    within,
+};
+use redis::{PushInfo, PushKind, Value, aio::MultiplexedConnection};
+use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
+
+use super::{
+    channel::Channel,
+    classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
+    cluster::is_elsewhere,
+    decode,
+    dialer::{Dialed, Dialer},
+};
+use crate::durations::{AFTER_REFUSAL, PONG, RESUBSCRIBING, SETTLED, SUBSCRIPTION_CHECK};
+
+/// Chooses the server of the next subscription. Each server passes on what is published at any other.
+pub trait Dialers: fmt::Debug + Send + Sync {
+    /// Makes the next choice.
+    fn next(self: Arc<Self>) -> Dialing;
+}
+
+/// A choice that is being made.
+pub type Dialing = Pin<Box<dyn Future<Output = Result<Arc<Dialer>, StoreError>> + Send>>;
+
+/// Always the same one.
+impl Dialers for Dialer {
+    fn next(self: Arc<Self>) -> Dialing {
+        Box::pin(ready(Ok(self)))
+    }
+}
+
+/// Keeps one listener subscribed to one channel, on one connection at a time.
+///
+/// The end of a connection is noticed at once, and a half-open one within five seconds: by a `PING`
+/// without an answer, or by the timeouts of its socket.
+#[derive(Debug, Clone)]
+// ADR 0030
+pub(super) struct Subscriber {
+    pub(super) dialers: Arc<dyn Dialers>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) channel: Channel,
+    pub(super) listener: Weak<dyn Listener>,
+}
+
+impl Subscriber {
+    /// Runs for as long as the listener lives; dropping the future closes the connection.
+    pub(super) async fn run(self) {
+        let mut failures: u32 = 0;
+        // Until the first spare subscription works, messages come on another one: none was lost.
+        let mut may_have_missed = !self.channel.is_spare();
+        while self.is_wanted() {
+            let name = self.channel.name().await;
+            let subscribed = self.subscribe(&name, may_have_missed).await;
+            may_have_missed = true;
+            let pause = match subscribed {
+                Ok(Subscribed { dialer, connection, receiver }) => {
+                    let endpoint = &dialer.endpoint;
+                    if failures > 0 && !self.channel.is_spare() {
+                        tracing::info!(%endpoint, "the runtime receives messages from the server again");
+                    }
+                    let subscribed_at = self.clock.now();
+                    select! {
+                        biased;
+                        () = self.attend(&dialer, connection, &receiver) => {}
+                        () = self.channel.renamed(&name) => {}
+                    }
+                    tracing::debug!(%endpoint, "a subscription ended");
+                    let lasted = self.clock.now().saturating_since(subscribed_at);
+                    failures = if lasted < SETTLED { failures.saturating_add(1) } else { 0 };
+                    backoff(RESUBSCRIBING, failures, SystemEntropy.fraction())
+                }
+                Err(error) => {
+                    let pause = self.pause_after(&error, failures);
+                    failures = failures.saturating_add(1);
+                    pause
+                }
+            };
+            select! {
+                biased;
+                () = self.rest(pause) => {}
+                () = self.channel.renamed(&name) => {}
+            }
+        }
+    }
+
+    async fn subscribe(&self, name: &str, may_have_missed: bool) -> Result<Subscribed, StoreError> {
+        let dialer = Arc::clone(&self.dialers).next().await?;
+        let receiver = Arc::new(Receiver {
+            listener: Weak::clone(&self.listener),
+            may_have_missed,
+            closed: Notify::new(),
+        });
+        let pushes = Arc::clone(&receiver);
+        let heard = move |push: PushInfo| {
+            pushes.on_push(&push);
+            Ok::<(), ()>(())
+        };
+        let to = (self.channel.verb(), name);
+        let connection = subscribe(&dialer, &*self.clock, to, heard).await?;
+        Ok(Subscribed { dialer, connection, receiver })
+    }
+
+    /// Stays with a connection until it is lost, or nobody listens.
+    async fn attend(&self, dialer: &Dialer, subscribed: Dialed, receiver: &Receiver) {
+        // The witness counts for as long as the connection is in use.
+        let Dialed { mut connection, epoch, witness: _witness, .. } = subscribed;
+        loop {
+            select! {
+                biased;
+                () = receiver.closed.notified() => return,
+                () = dialer.route.left(epoch) => return,
+                () = self.clock.sleep_until(self.clock.now() + SUBSCRIPTION_CHECK) => {}
+            }
+            if !self.is_wanted() || !self.is_alive(&mut connection).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether the connection answers; a refusal is an answer.
+    async fn is_alive(&self, connection: &mut MultiplexedConnection) -> bool {
+        let ping = redis::cmd("PING");
+        let answer = ping.query_async::<Value>(connection);
+        let answer = within(&*self.clock, self.clock.now() + PONG, answer).await;
+        answer.is_some_and(|answer| !answer.as_ref().is_err_and(spoils_connection))
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.listener.strong_count() > 0
+    }
+
+    /// The pause after a failure. Logs the first failure, and every refusal, as refusals are rare.
+    fn pause_after(&self, error: &StoreError, failures: u32) -> Duration {
+        const WHAT: &str =
+            "the runtime receives no messages from the server; waiting goes on by heartbeat";
+        // The slot of a channel may come back before this process hears that it was away.
+        let is_refusal = error.kind() == StoreErrorKind::Config && !is_elsewhere(error);
+        if self.channel.is_spare() {
+            tracing::debug!(%error, "no sharded channel; messages cross the bus of the Cluster");
+        } else if is_refusal || failures == 0 {
+            tracing::warn!(%error, "{WHAT}");
+        } else {
+            tracing::debug!(%error, "{WHAT}");
+        }
+        let pauses = if is_refusal { AFTER_REFUSAL } else { RESUBSCRIBING };
+        backoff(pauses, failures, SystemEntropy.fraction())
+    }
+
+    /// Sleeps, at most one check longer than the listener lives.
+    async fn rest(&self, pause: Duration) {
+        let until = self.clock.now() + pause;
+        while self.is_wanted() && self.clock.now() < until {
+            self.clock.sleep_until(until.min(self.clock.now() + SUBSCRIPTION_CHECK)).await;
+        }
+    }
+}
+
+/// A subscription that works.
+struct Subscribed {
+    dialer: Arc<Dialer>,
+    connection: Dialed,
+    receiver: Arc<Receiver>,
+}
+
+/// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it.
+pub(super) async fn subscribe(
+    dialer: &Dialer,
+    clock: &dyn Clock,
+    (verb, channel): (&'static str, &str),
+    heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
+) -> Result<Dialed, StoreError> {
+    let connected_by = clock.now() + dialer.connect_timeout;
+    let deadline = connected_by + dialer.connect_timeout;
+    let subscribing = async {
+        let connecting = dialer.dial(clock, connected_by, heard);
+        let mut new = connecting.await.map_err(|not_dialed| not_dialed.error)?;
+        let mut asking = redis::cmd(verb);
+        asking.arg(channel);
+        let asked = select! {
+            biased;
+            asked = asking.query_async::<Value>(&mut new.connection) => asked,
+            // The old master may hang.
+            () = dialer.route.left(new.epoch) => return Err(NotDialed::ended().error),
+        };
+        asked.map_err(|error| classify_dial(&error))?;
+        Ok(new)
+    };
+    let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {
+        let what = "cannot subscribe: the server did not answer in time";
+        Err(StoreError::new(StoreErrorKind::Definite, what, NOT_THERE))
+    });
+    subscribed.map_err(|error| dialer.named(error))
+}
+
+/// Receives the pushes of one connection, on the task that reads it: nothing is queued in between.
+#[derive(Debug)]
+struct Receiver {
+    listener: Weak<dyn Listener>,
+    /// Whether messages may have been lost before the connection.
+    may_have_missed: bool,
+    /// Notified when no more pushes will come, or the listener is gone.
+    closed: Notify,
+}
+
+impl Receiver {
+    /// Handles a push that the client library read, or an event of the connection.
+    fn on_push(&self, push: &PushInfo) {
+        match push.kind {
+            PushKind::Message | PushKind::SMessage => match push.data.as_slice() {
+                [_channel, Value::BulkString(payload)] => match decode::push(payload) {
+                    Some(push) => self.pass_on(push),
+                    // That of the check before the first command, see `preflight.lua`.
+                    None if payload == b"preflight" => {}
+                    None => self.pass_on(Push::Unreadable),
+                },
+                _ => self.pass_on(Push::Unreadable),
+            },
+            // Passed on from here, so that it comes before the first message.
+            PushKind::Subscribe | PushKind::SSubscribe if self.may_have_missed => {
+                self.pass_on(Push::Listening);
+            }
+            // The server ends a sharded one when its slot moves.
+            PushKind::Unsubscribe | PushKind::SUnsubscribe | PushKind::Disconnection => {
+                self.closed.notify_one();
+            }
+            _ => {}
+        }
+    }
+
+    fn pass_on(&self, push: Push) {
+        match self.listener.upgrade() {
+            Some(listener) => listener.on_push(push),
+            None => self.closed.notify_one(),
+        }
+    }
+}
+
+/// The subscriptions of a store: at most one for a runtime, each a task with a connection.
+#[derive(Debug)]
+pub struct Subscriptions {
+    dialers: Arc<dyn Dialers>,
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    /// One task for each, which ends when its set is dropped.
+    tasks: Mutex<BTreeMap<RuntimeId, JoinSet<()>>>,
+}
+
+impl Subscriptions {
+    /// None yet; tasks and connections will live on the given tokio runtime.
+    pub fn new(dialers: Arc<dyn Dialers>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
+        Self { dialers, clock, runtime, tasks: Mutex::default() }
+    }
+
+    /// Passes the messages on the channel of a runtime to a listener, from now on.
+    pub fn listen(&self, runtime: RuntimeId, channel: String, listener: Weak<dyn Listener>) {
+        let mut tasks = self.tasks.lock();
+        // The old subscription ends first.
+        tasks.remove(&runtime);
+        self.start(&mut tasks, runtime, Channel::Plain(channel), listener);
+    }
+
+    /// As [`listen`](Self::listen), unless the runtime listens already; `who` says to what, and who it is.
+    pub(super) fn listen_once(
+        &self,
+        runtime: RuntimeId,
+        who: impl FnOnce() -> Option<(Channel, Weak<dyn Listener>)>,
+    ) {
+        let mut tasks = self.tasks.lock();
+        if !tasks.contains_key(&runtime)
+            && let Some((channel, listener)) = who()
+        {
+            self.start(&mut tasks, runtime, channel, listener);
+        }
+    }
+
+    fn start(
+        &self,
+        tasks: &mut BTreeMap<RuntimeId, JoinSet<()>>,
+        runtime: RuntimeId,
+        channel: Channel,
+        listener: Weak<dyn Listener>,
+    ) {
+        tasks.retain(|_, task| task.try_join_next().is_none());
+        let (dialers, clock) = (Arc::clone(&self.dialers), Arc::clone(&self.clock));
+        let subscriber = Subscriber { dialers, clock, channel, listener };
+        tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
+    }
+}
