@@ -2,7 +2,7 @@
 """The walks in docs/walks: the functions that a reader passes who follows one operation, in the order of reading.
 
     scripts/walks.py                  checks that each function stands in its file, and counts
-    scripts/walks.py trace [WALK…]    traces tests/walks.rs, built without optimisation, with callgrind, and compares
+    scripts/walks.py trace [WALK…]    traces the bench `walks`, built without optimisation, with callgrind, and compares
     scripts/walks.py compare [WALK…]  compares with the last traces
     scripts/walks.py renew [WALK…]    adapts the lists to the last traces; order and marks of the lines that stay are kept
 
@@ -101,7 +101,7 @@ class Walk:
 
     def trace(self, program):
         TRACES.mkdir(exist_ok=True)
-        command = [*CALLGRIND, f'--callgrind-out-file={TRACES / self.name}', program, '--ignored', '--exact', self.name]
+        command = [*CALLGRIND, f'--callgrind-out-file={TRACES / self.name}', program, self.name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.compare()
 
@@ -129,7 +129,7 @@ class Walk:
 
 def build():
     """Builds the project's crates without optimisation, so that nothing is inlined."""
-    command = ['cargo', 'test', '--workspace', '--all-features', '--test', 'walks', '--no-run']
+    command = ['cargo', 'test', '--package', 'leasehold-benches', '--bench', 'walks', '--no-run']
     crates = [folder.name for folder in (ROOT / 'crates').iterdir()]
     command += [f'--config=profile.dev.package.leasehold-{name}.opt-level=0' for name in crates]
     built = subprocess.run(command, cwd=ROOT, check=True, stderr=subprocess.PIPE, text=True).stderr

@@ -1,9 +1,9 @@
-//! The walks of `docs/walks`: `scripts/walks.py trace` records which functions are called in
-//! `walked`. Nothing else is checked here.
+//! The walks of `docs/walks`, one a run, by its name: `scripts/walks.py trace` records which functions
+//! are called in `walked`. Nothing is measured or checked here.
 
 #![expect(clippy::disallowed_methods, reason = "real servers take real time")]
 
-use std::{future::IntoFuture, hint::black_box, time::Duration};
+use std::{env, future::IntoFuture, hint::black_box, process::ExitCode, time::Duration};
 
 use leasehold::{Guard, LockRuntime, LockRuntimeBuilder, ReentrantLock};
 use leasehold_testkit::{QuorumGroup, RedisCluster, RedisServer, cluster::slot_of};
@@ -21,6 +21,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(12);
 /// So long that connections and subscriptions are made, and that the tasks of a runtime rest.
 const SETTLED: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    match env::args().nth(1).as_deref() {
+        Some("acquire_release") => acquire_release(),
+        Some("hand_over") => hand_over(),
+        Some("renewal") => renewal(),
+        Some("loss_told") => loss_told(),
+        Some("acquire_cluster") => acquire_cluster(),
+        Some("acquire_quorum") => acquire_quorum(),
+        _ => {
+            eprintln!("walks: name one of the lists in docs/walks");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
 
 /// What happens in here is the walk; `scripts/walks.py` knows the function by its name.
 #[inline(never)]
@@ -61,16 +77,12 @@ fn lock(locks: &LockRuntime) -> ReentrantLock {
     locks.lock(NAME).expect("a name")
 }
 
-#[test]
-#[ignore = "traced by scripts/walks.py"]
 fn acquire_release() {
     let (tokio, server) = (tokio(), RedisServer::start());
     let locks = tokio.block_on(process(&server.url(), patient()));
     walked(&tokio, pair(&lock(&locks)));
 }
 
-#[test]
-#[ignore = "traced by scripts/walks.py"]
 fn hand_over() {
     let (tokio, server) = (tokio(), RedisServer::start());
     let holder = tokio.block_on(process(&server.url(), patient()));
@@ -86,8 +98,6 @@ fn hand_over() {
     });
 }
 
-#[test]
-#[ignore = "traced by scripts/walks.py"]
 fn renewal() {
     let (tokio, server) = (tokio(), RedisServer::start());
     let builder = patient().ttl(SHORT).command_timeout(SHORT / 3);
@@ -97,8 +107,6 @@ fn renewal() {
     walked(&tokio, async { sleep(SHORT / 3 + SETTLED / 2).await });
 }
 
-#[test]
-#[ignore = "traced by scripts/walks.py"]
 fn loss_told() {
     let (tokio, server) = (tokio(), RedisServer::start());
     let builder = patient().ttl(SHORT).command_timeout(SHORT / 3);
@@ -109,8 +117,6 @@ fn loss_told() {
 }
 
 /// Of a lock whose slot has another owner than the process knows.
-#[test]
-#[ignore = "traced by scripts/walks.py"]
 fn acquire_cluster() {
     let (tokio, cluster) = (tokio(), RedisCluster::start());
     let locks = tokio.block_on(process(&cluster.url(), patient()));
@@ -125,8 +131,6 @@ fn acquire_cluster() {
     });
 }
 
-#[test]
-#[ignore = "traced by scripts/walks.py"]
 fn acquire_quorum() {
     let (tokio, group) = (tokio(), QuorumGroup::start(3));
     group.let_vote();
