@@ -24,7 +24,7 @@ pub(crate) const WAY: Duration = Duration::from_millis(100);
 /// a reply after its deadline, and the releases of a runtime that ends with its thread.
 pub(crate) const MOMENT: Duration = Duration::from_millis(50);
 /// For how long a withdrawal goes on after the ttl of what it withdraws.
-pub(crate) const BACKLOG: Duration = Duration::from_secs(3600);
+pub(crate) const LATE: Duration = Duration::from_secs(3600);
 
 /// The shortest pause between two commands about a place.
 pub(crate) const PLACE_PAUSE: Duration = Duration::from_millis(25);

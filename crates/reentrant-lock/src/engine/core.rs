@@ -1,8 +1,9 @@
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     mem,
     sync::{Arc, OnceLock, Weak},
+    task::Poll,
     time::Duration,
 };
 
@@ -97,6 +98,12 @@ impl Engine {
     /// [`StoreError`] of kind `Config` in a fork of the process that made the runtime.
     pub(crate) fn check_process(&self) -> Result<(), StoreError> {
         if self.is_forked() { Err(self.outages().origin().error()) } else { Ok(()) }
+    }
+
+    /// Resolves in a fork, to the error of all calls there.
+    pub(crate) async fn until_forked(&self) -> StoreError {
+        // By hand: it wakes nobody, and looks whenever its task is polled.
+        poll_fn(|_| self.check_process().map_or_else(Poll::Ready, |()| Poll::Pending)).await
     }
 
     /// A new owner, who may re-enter what it holds.

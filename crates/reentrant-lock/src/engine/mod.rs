@@ -1,14 +1,12 @@
 //! What the locks of one runtime share: it applies events to the states of all names, and carries out
 //! what follows.
 
-mod backlog;
 mod core;
 mod delivery;
 mod events;
 mod executor;
 mod heartbeats;
 mod kept;
-mod late;
 mod listener;
 mod names;
 mod operations;

@@ -82,7 +82,7 @@ impl NameState {
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if leads {
-            self.withdrawals.hurry(&mut env.effects.wake);
+            self.withdrawals.hurry(&mut env.effects);
         }
         if tries && (!leads || self.withdrawals.has_any()) {
             let soon = self.opens_soon(env);
@@ -349,7 +349,7 @@ impl NameState {
                 if releasing.is_repeated {
                     unanswered.on_send();
                 }
-                self.withdrawals.wake_tries(&mut env.effects.wake);
+                self.withdrawals.wake_tries(&mut env.effects);
                 (unanswered, releasing.next.is_some_and(|next| next.keeps))
             }
             Phase::Turn(_) | Phase::Idle => (unanswered, false),

@@ -14,6 +14,7 @@ use leasehold_core::{
     store::{Heartbeat, Waiter},
 };
 use leasehold_watchdog::Watch;
+use tokio::sync::Notify;
 
 use crate::{durations::PLACE_PAUSE, seam::Rules, timing::Timing};
 
@@ -97,6 +98,10 @@ impl Numbers {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) wake: Vec<Waker>,
+    /// Senders whose next copy is to be sent at once.
+    pub(crate) hurry: Vec<Arc<Notify>>,
+    /// The tasks that try the lock are to look again.
+    pub(crate) released: Option<Arc<Notify>>,
     /// To drop a waker may drop a task, and whatever it has of this very name.
     pub(crate) discarded: Vec<Waker>,
     pub(crate) send: Option<Outgoing>,
@@ -143,7 +148,7 @@ impl TurnId {
 }
 
 /// The end of a turn on the server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct TurnRelease {
     pub(crate) turn: TurnId,
     pub(crate) ttl: Ttl,
@@ -151,6 +156,8 @@ pub(crate) struct TurnRelease {
     pub(crate) closed_until: Option<Instant>,
     /// As which release it counts; `None` where it counts as nothing, or was counted.
     pub(crate) via: Option<ReleaseVia>,
+    /// Notified when another copy is to be sent at once.
+    pub(crate) hurry: Arc<Notify>,
 }
 
 /// The acquisition with which a runtime queues anew in the step that ends its turn.

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{Fence, Instant, metric::KeptOutcome};
 use leasehold_watchdog::Watch;
@@ -27,7 +27,7 @@ use super::{
 /// 1. applies one event at a time:
 ///    - what a task does: [`join`](Self::join), [`poll`](Self::poll), [`leave`](Self::leave),
 ///      [`on_watch`](Self::on_watch), [`on_release`](Self::on_release),
-///      [`is_released`](Self::is_released);
+///      [`awaits_release`](Self::awaits_release);
 ///    - how a withdrawal is sent, to [`withdrawals`](Self::withdrawals): that it is about to be
 ///      before the lock is let go of, that it was refused, and that it is over;
 ///    - how a release is sent: [`on_release_send`](Self::on_release_send),
@@ -122,7 +122,7 @@ impl NameState {
     }
 
     pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
-        let due = match &self.phase {
+        match &self.phase {
             Phase::Place(place) => Some(place.next_at),
             Phase::Asking(asking) => Some(asking.look_at(env)),
             Phase::Turn(turn) => turn.stale_at(env).or_else(|| turn.idle_ends_at()),
@@ -132,8 +132,7 @@ impl NameState {
                 all.into_iter().flatten().min()
             }
             Phase::Idle => None,
-        };
-        due.into_iter().chain(self.withdrawals.watched_until()).min()
+        }
     }
 
     /// Whether a turn is being given back, or its acquisition withdrawn.
@@ -209,13 +208,10 @@ impl NameState {
     }
 
     /// Something is due, as the row `timer` of the [states and events](NameState) says; or a task that
-    /// asks or tries is to be woken.
+    /// asks is to be woken.
     pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
         let now = env.now;
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.withdrawals.watched_until()) {
-            self.withdrawals.wake_tries(&mut env.effects.wake);
-        }
         match &mut self.phase {
             Phase::Place(place) if place.is_due(env) => {
                 // The task for whose ttl it was asked may be gone.
@@ -242,8 +238,8 @@ impl NameState {
                 self.end_idle(env, KeptOutcome::Lapsed);
             }
             Phase::Releasing(releasing) if is_due(releasing.asks_soon) => {
-                (releasing.asks_soon, releasing.asks_now) = (None, true);
-                env.effects.wake.extend(releasing.sender_waker.take());
+                releasing.asks_soon = None;
+                env.effects.hurry.push(Arc::clone(&releasing.hurry));
             }
             Phase::Releasing(releasing)
                 if !self.queue.is_empty() && is_due(releasing.overdue_at(env)) =>

@@ -1,6 +1,7 @@
-use std::task::Waker;
+use std::sync::Arc;
 
 use leasehold_core::{AcquisitionId, Instant, Terms, metric::ReleaseVia};
+use tokio::sync::Notify;
 
 use crate::timing::closed_for;
 
@@ -59,9 +60,8 @@ pub(crate) struct Releasing {
     pub(super) attended_since: Option<Instant>,
     /// Messages may have been lost: when another copy is due, whose answer shows them.
     pub(super) asks_soon: Option<Instant>,
-    /// Whether that copy is due now.
-    pub(super) asks_now: bool,
-    pub(super) sender_waker: Option<Waker>,
+    /// Notified when that copy is due.
+    pub(super) hurry: Arc<Notify>,
 }
 
 impl Phase {
@@ -122,6 +122,7 @@ impl Releasing {
 
     pub(super) fn command(&self, via: Option<ReleaseVia>) -> TurnRelease {
         let (ttl, closed_until) = (self.turn.grant.ttl(), self.closed_until);
-        TurnRelease { turn: self.turn.id(), ttl, closed_until, via }
+        let hurry = Arc::clone(&self.hurry);
+        TurnRelease { turn: self.turn.id(), ttl, closed_until, via, hurry }
     }
 }

@@ -1,4 +1,4 @@
-use std::task::Waker;
+use std::sync::Arc;
 
 use leasehold_core::{
     Fence, Instant, StoreError, Terms,
@@ -6,6 +6,7 @@ use leasehold_core::{
     metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
 };
+use tokio::sync::futures::OwnedNotified;
 
 use crate::timing::closed_for;
 
@@ -18,7 +19,7 @@ use super::{
 };
 
 /// How a turn goes on when a lease of it is released.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum AfterLease {
     /// Another task has it, or the runtime ends it for the tasks that wait.
     Settled,
@@ -124,7 +125,7 @@ impl NameState {
             return true;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return false };
-        self.withdrawals.wake_tries(&mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
@@ -155,36 +156,21 @@ impl NameState {
         }
     }
 
-    /// Whether messages may have been lost, so that another copy of the release is to be sent at
-    /// once. Otherwise `waker` is woken when they may.
-    pub(crate) fn has_lost_messages(&mut self, turn: TurnId, waker: &Waker) -> bool {
-        let Some(releasing) = self.phase.releasing(turn) else { return false };
-        if !releasing.sender_waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            releasing.sender_waker = Some(waker.clone());
-        }
-        std::mem::take(&mut releasing.asks_now)
-    }
-
-    /// Whether no release or withdrawal is on its way; an error if the server has refused one.
-    /// Otherwise `waker` is woken when one is over, and at `until` at the latest.
-    pub(crate) fn is_released(
-        &mut self,
-        waker: &Waker,
-        until: Instant,
-    ) -> Result<bool, StoreError> {
+    /// A try waits while a release or withdrawal is on its way: it is notified when one is over. `None`
+    /// if there is none; an error if the server has refused one.
+    pub(crate) fn awaits_release(&mut self) -> Result<Option<OwnedNotified>, StoreError> {
         let is_on_its_way = match &self.phase {
             Phase::Releasing(_) => true,
             Phase::Idle => self.withdrawals.has_any(),
             _ => false,
         };
-        let is_awaited = is_on_its_way && self.queue.is_empty();
-        if is_awaited {
-            if let (Phase::Idle, Some(refusal)) = (&self.phase, self.withdrawals.refusal()) {
-                return Err(refusal.clone());
-            }
-            self.withdrawals.watch(waker, until);
+        if !is_on_its_way || !self.queue.is_empty() {
+            return Ok(None);
         }
-        Ok(!is_awaited)
+        match (&self.phase, self.withdrawals.refusal()) {
+            (Phase::Idle, Some(refusal)) => Err(refusal.clone()),
+            _ => Ok(Some(self.withdrawals.watch())),
+        }
     }
 
     /// Nothing waits for the answer to a release any longer.
@@ -193,7 +179,7 @@ impl NameState {
             return;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return };
-        self.withdrawals.wake_tries(&mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects);
         if !releasing.stays_closed(env) {
             env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
@@ -279,8 +265,7 @@ impl NameState {
             closed_until,
             attended_since: None,
             asks_soon: None,
-            asks_now: false,
-            sender_waker: None,
+            hurry: Arc::default(),
         };
         env.effects.send = Some(Outgoing::Release(releasing.command(via)));
         self.phase = Phase::Releasing(Box::new(releasing));

@@ -1,4 +1,4 @@
-use std::{future::poll_fn, mem, sync::Arc, task::Poll, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Instant, LockName, Mutex, StoreError, StoreErrorKind,
@@ -6,7 +6,7 @@ use leasehold_core::{
     metric::{AcquireOutcome, ClassMetrics},
 };
 use leasehold_watchdog::HeldLease;
-use tokio::task::unconstrained;
+use tokio::{select, task::unconstrained};
 
 use crate::{
     durations::MOMENT,
@@ -183,19 +183,19 @@ impl AcquireCall {
         let Self { engine, name, request, .. } = self;
         let time = engine.timing.command_deadline(request.terms.ttl);
         let until = *ends.get_or_insert(self.started + time);
-        // By hand: the state of the name wakes the waker that it has of this task.
-        let released = poll_fn(|cx| {
-            let released = engine.with(name, |entry, env| {
-                let is_released = entry.state.is_released(cx.waker(), until);
-                let is_over = is_released != Ok(false) || env.now >= until;
-                if is_over { Poll::Ready(is_released) } else { Poll::Pending }
-            });
-            released.unwrap_or(Poll::Ready(Ok(true)))
-        });
-        match released.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.unheard()),
-            Err(error) => Err(failed(engine, name, self.started, error)),
+        loop {
+            let awaited = engine.with(name, |entry, _| entry.state.awaits_release());
+            let over = match awaited.unwrap_or(Ok(None)) {
+                Ok(Some(over)) => over,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(failed(engine, name, self.started, error)),
+            };
+            select! {
+                biased;
+                _ = engine.until_forked() => return Err(self.forked()),
+                () = over => {}
+                () = engine.clock.sleep_until(until) => return Err(self.unheard()),
+            }
         }
     }
 

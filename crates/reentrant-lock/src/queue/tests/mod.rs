@@ -175,8 +175,8 @@ fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
 
 /// The release that an event sends.
 fn release_of(effects: &Effects) -> TurnRelease {
-    let Some(Outgoing::Release(release)) = effects.send else { panic!("{:?}", effects.send) };
-    release
+    let Some(Outgoing::Release(release)) = &effects.send else { panic!("{:?}", effects.send) };
+    release.clone()
 }
 
 fn withdrawn(effects: &Effects) -> Vec<Ticket> {
