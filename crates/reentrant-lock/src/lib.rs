@@ -20,12 +20,10 @@ mod lease;
 mod listing;
 mod lock;
 mod once;
-mod outage_patience;
 mod owner;
 mod queue;
 #[doc(hidden)]
 pub mod seam;
-mod self_wait;
 mod timing;
 mod wait;
 

@@ -6,7 +6,10 @@ use std::{
 
 use leasehold_core::{LockName, Mutex, NameMap, RuntimeId, lease::Holds};
 use leasehold_watchdog::HeldLease;
-use tokio::{sync::Notify, task};
+use tokio::{
+    sync::{Notify, futures::Notified},
+    task,
+};
 
 use crate::{error::SelfWait, graph::OwnHolds};
 
@@ -142,7 +145,8 @@ impl Owner {
         Arc::as_ptr(&self.0).addr()
     }
 
-    pub(crate) fn gained(&self) -> impl Future<Output = ()> {
+    /// Resolves when the owner gets a lease.
+    pub(crate) fn gained(&self) -> Notified<'_> {
         self.0.gained.notified()
     }
 }

@@ -116,7 +116,7 @@ impl AcquireAll {
     ///
     /// As awaiting the acquire.
     pub async fn try_acquire(mut self) -> Result<Option<AllGuard>, AcquireError> {
-        self.how.patience = WaitLimit::Try;
+        self.how.limit = WaitLimit::Try;
         match self.await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),

@@ -42,7 +42,8 @@ impl Taking {
     pub(super) async fn run(mut self) -> Result<AllGuard, AcquireError> {
         let mut lost = AllLost::empty();
         for name in &*self.locks.names {
-            let acquire = self.how.of(name.clone(), self.patience());
+            let mut acquire = self.how.clone();
+            (acquire.lock.name, acquire.limit) = (name.clone(), self.patience());
             let guard = self.take(acquire, &mut lost).await?;
             lost.add(guard.lease());
             self.taken.guards.push(guard);
@@ -73,7 +74,7 @@ impl Taking {
 
     /// How long the next lock may be waited for: one wait is for all.
     fn patience(&self) -> WaitLimit {
-        match self.how.patience {
+        match self.how.limit {
             WaitLimit::For(wait) => WaitLimit::For(wait.saturating_sub(self.waited())),
             other => other,
         }

@@ -61,7 +61,7 @@ impl Once {
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         // An idle lock would look like a run to others, under the label of an earlier one.
-        let lock = ReentrantLock::new(engine, name).not_kept();
+        let lock = ReentrantLock::new(engine, name).keep_idle(Duration::ZERO);
         Self { acquire: lock.acquire(), window: Duration::from_secs(60) }
     }
 
@@ -79,8 +79,9 @@ impl Once {
 
     /// Sets what duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
-    pub fn label(self, label: impl AsRef<str>) -> Self {
-        Self { acquire: self.acquire.label(RuntimeLabel::new(label)), ..self }
+    pub fn label(mut self, label: impl AsRef<str>) -> Self {
+        self.acquire.label = Some(RuntimeLabel::new(label));
+        self
     }
 
     /// Counts the run under a class in metrics. Default: `default`.

@@ -55,13 +55,13 @@ pub(crate) struct Lead {
     pub(crate) begun: Option<Fence>,
 }
 
-/// What a task gets that joins: a place `P` in line, or a lease `L`.
+/// What a task gets that joins.
 #[derive(Debug)]
-pub(crate) enum Joined<P = (Ticket, Option<Lead>), L = TakenToken> {
+pub(crate) enum Joined {
     /// It stands in line; the first of all has a command to send.
-    InLine(P),
+    InLine(Ticket, Option<Lead>),
     /// It goes on with an idle turn.
-    Taken(L),
+    Taken(TakenToken),
 }
 
 impl NameState {
@@ -90,7 +90,7 @@ impl NameState {
         }
         let ticket = env.numbers.next();
         self.queue.join(ticket, terms);
-        Ok(Joined::InLine((ticket, leads.then(|| self.lead(env, ticket, terms, tries)))))
+        Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, terms, tries))))
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, terms: Terms, tries: bool) -> Lead {

@@ -16,7 +16,7 @@ mod withdrawals;
 pub(crate) use acquiring::{Joined, Lead, LeasePoll, NoLease};
 pub(crate) use env::{
     Beat, Effects, EndedTurn, Env, NextPlace, Numbers, Outgoing, TimedAnswer, TurnId, TurnRelease,
-    earlier, unheard,
+    unheard,
 };
 pub(crate) use local_queue::Ticket;
 pub(crate) use name_state::NameState;

@@ -1,7 +1,7 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, LockName, Mutex, StoreError, StoreErrorKind,
+    Instant, LockName, Mutex, RuntimeLabel, StoreError, StoreErrorKind, Terms,
     lease::{Holds, LeaseState},
     metric::{AcquireOutcome, ClassMetrics},
 };
@@ -13,15 +13,15 @@ use crate::{
     engine::Engine,
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
-    outage_patience::OutagePatience,
-    owner::{Caller, Owned, Owner, SharedLease},
+    owner::{Caller, Owner, SharedLease},
     queue::{NameState, NoLease},
-    self_wait::Suspicion,
 };
 
 use super::{
     end::{failed, unavailable},
-    line::{InLine, LeaseRequest},
+    line::InLine,
+    outage_patience::OutagePatience,
+    waiting::Suspicion,
 };
 
 /// For how long to wait.
@@ -35,25 +35,26 @@ pub(crate) enum WaitLimit {
     Forever,
 }
 
-impl WaitLimit {
-    /// When it ends for a wait that began at `started`; `None` for never, or with the answer.
-    pub(super) fn ends(self, started: Instant) -> Option<Instant> {
-        match self {
-            Self::Try | Self::Forever | Self::For(Duration::ZERO) => None,
-            Self::For(wait) => Some(started + wait),
-        }
-    }
-}
-
 /// One call to acquire a lock, with its options checked.
 #[derive(Debug)]
 pub(crate) struct AcquireCall {
     pub(crate) engine: Arc<Engine>,
     pub(crate) name: LockName,
-    pub(crate) request: LeaseRequest,
+    pub(crate) metrics: Arc<ClassMetrics>,
+    pub(crate) terms: Terms,
     pub(crate) limit: WaitLimit,
+    /// Whether a taken lock is an answer, for now.
+    pub(crate) tries: bool,
     pub(crate) outage_patience: Duration,
+    pub(crate) renews: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) min_hold: Option<Duration>,
+    /// For how long the lock stays with the runtime when it is idle; zero for not at all.
+    pub(crate) keep_idle: Duration,
+    /// What others see as the holder; `None` for the runtime's label.
+    pub(crate) label: Option<RuntimeLabel>,
     pub(crate) owner: Option<Owner>,
+    pub(crate) caller: Caller,
     /// When it was polled first.
     pub(crate) started: Instant,
     /// Until when a try waits for another runtime to give up a lock that it may keep idle.
@@ -63,26 +64,23 @@ pub(crate) struct AcquireCall {
 impl AcquireCall {
     /// Acquires, or gives up.
     pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
-        self.started = self.engine.clock.now();
         if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }
-        let mut owned = Owned::Given;
-        if self.owner.is_none() {
-            self.owner = Owner::of_scope(self.engine.runtime_id());
-            owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
-        }
-        self.request.caller = Some(Caller::here(owned));
+        let metrics = Arc::clone(&self.metrics);
         let tries = matches!(self.limit, WaitLimit::Try);
-        let mut tally = AcquireTally::new(&self.request.metrics, tries, self.started);
+        let mut tally = AcquireTally::new(&metrics, tries, self.started);
         let mut outcome = self.wait(&mut tally).await;
         if tally.found == Contention::Kept {
-            self.recall_ends = self.recall_ends();
-        }
-        if self.recall_ends.is_some() {
-            // The lock may be idle, and is given up when somebody waits for it.
-            self.request.tries = false;
-            outcome = self.wait(&mut tally).await;
+            let now = self.engine.clock.now();
+            let latest = self.started + self.engine.timing.command_deadline(self.terms.ttl);
+            let ends = now.min(latest) + MOMENT;
+            // Unless the process was away for so long that this is over.
+            if now < ends {
+                // The lock may be idle, and is given up when somebody waits for it.
+                (self.recall_ends, self.tries) = (Some(ends), false);
+                outcome = self.wait(&mut tally).await;
+            }
         }
         if let Err(error) = &mut outcome {
             let engine = &self.engine;
@@ -97,24 +95,18 @@ impl AcquireCall {
         outcome
     }
 
-    /// Until when a try waits for a recall; `None` if the process was away for so long that this is
-    /// over.
-    fn recall_ends(&self) -> Option<Instant> {
-        let Self { engine, started, request, .. } = self;
-        let latest = *started + engine.timing.command_deadline(request.terms.ttl);
-        let now = engine.clock.now();
-        let ends = now.min(latest) + MOMENT;
-        (now < ends).then_some(ends)
-    }
-
     /// Enters the lease that the owner has, or stands in line until the task gets one or none.
     async fn wait(&self, tally: &mut AcquireTally<'_>) -> Result<Guard, AcquireError> {
-        let (mut ends, mut looks_from) =
-            (self.recall_ends.or_else(|| self.limit.ends(self.started)), self.started);
+        let (mut ends, mut looks_from) = (self.recall_ends, self.started);
+        if let WaitLimit::For(wait) = self.limit
+            && !wait.is_zero()
+        {
+            ends = ends.or(Some(self.started + wait));
+        }
         let mut patience = OutagePatience::new(self.outage_patience, self.started);
         loop {
             // Made before the look, so that a lease gained meanwhile is not missed.
-            let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
+            let gained = self.owner.as_ref().map(Owner::gained);
             if let Some(guard) = self.enter_held(ends).await? {
                 tally.reentered = true;
                 return Ok(guard);
@@ -122,13 +114,13 @@ impl AcquireCall {
             let (mut line, times) = (None, (looks_from, ends));
             // A task that has used up its budget of tokio still takes what it was offered, and sees
             // that its time is over.
-            let standing = self.in_line(&mut line, holds, times, &mut patience, tally);
+            let standing = self.in_line(&mut line, gained, times, &mut patience, tally);
             match unconstrained(standing).await {
                 Ok(lease) => {
                     if lease.was_held() {
                         tally.finds_held();
                     }
-                    return self.take_over(lease.count(&self.request.metrics));
+                    return self.take_over(lease.count());
                 }
                 Err(NoLease::Dismissed | NoLease::HeldByOwner) => drop(line),
                 Err(NoLease::Releasing) => self.until_released(&mut ends).await?,
@@ -169,7 +161,7 @@ impl AcquireCall {
             }
             Err(ReenterError::Store(error)) => return Err(error.into()),
         };
-        if let Some(hold) = self.request.min_hold
+        if let Some(hold) = self.min_hold
             && let LeaseState::Lost(reason) = held.lease.close_if_held(engine.clock.now() + hold)
         {
             return Err(AcquireError::Lost(LeaseLost::new(&held.lease, reason)));
@@ -180,8 +172,8 @@ impl AcquireCall {
     /// Waits until no release or withdrawal of this process is on its way. The wait and the command
     /// after it take at most one command timeout together.
     async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
-        let Self { engine, name, request, .. } = self;
-        let time = engine.timing.command_deadline(request.terms.ttl);
+        let Self { engine, name, .. } = self;
+        let time = engine.timing.command_deadline(self.terms.ttl);
         let until = *ends.get_or_insert(self.started + time);
         loop {
             let awaited = engine.with(name, |entry, _| entry.state.awaits_release());
@@ -206,7 +198,7 @@ impl AcquireCall {
         line: Option<InLine<'_>>,
         tally: &mut AcquireTally<'_>,
     ) -> AcquireError {
-        let Self { engine, name, request, .. } = self;
+        let Self { engine, name, .. } = self;
         match why {
             NoLease::Closed => return self.closed(),
             NoLease::Failed(error) => return failed(engine, name, self.started, error),
@@ -215,7 +207,7 @@ impl AcquireCall {
                 let failing = self.failing().filter(|failing| failing.failed > 0);
                 return unavailable(engine, name, self.started, failing);
             }
-            NoLease::TimedOut if request.tries => return self.unheard(),
+            NoLease::TimedOut if self.tries => return self.unheard(),
             NoLease::Busy if line.is_none() => {
                 if let Some(error) = self.asked_in_vain() {
                     return error;
@@ -256,7 +248,7 @@ impl AcquireCall {
     fn take_over(&self, lease: Arc<HeldLease>) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
-        self.request.metrics.waited(lease.since().saturating_since(self.started));
+        self.metrics.waited(lease.since().saturating_since(self.started));
         let holds = Mutex::new(Holds::first());
         let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
         if let Some(owner) = owner {
@@ -297,7 +289,6 @@ pub(super) struct AcquireTally<'a> {
     tries: bool,
     started: Instant,
     found: Contention,
-    waiting: bool,
     /// How many stood before the call when it came.
     behind: Option<u64>,
     reentered: bool,
@@ -313,7 +304,6 @@ impl<'a> AcquireTally<'a> {
             tries,
             started,
             found: Contention::Free,
-            waiting: false,
             behind: None,
             reentered: false,
             suspicion: None,
@@ -330,8 +320,9 @@ impl<'a> AcquireTally<'a> {
         }
     }
 
-    pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
-        if mem::replace(&mut self.waiting, true) {
+    /// The lock is not free, or others ask for it.
+    pub(super) fn waits(&mut self, call: &AcquireCall, in_line: &InLine<'_>) {
+        if self.suspicion.is_some() {
             return;
         }
         self.metrics.waits.began(self.started);
@@ -341,6 +332,7 @@ impl<'a> AcquireTally<'a> {
         if is_held {
             self.finds_held();
         }
+        self.suspicion = Some(Suspicion::of(call));
     }
 
     fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
@@ -358,7 +350,7 @@ impl<'a> AcquireTally<'a> {
 
 impl Drop for AcquireTally<'_> {
     fn drop(&mut self) {
-        if self.waiting {
+        if self.suspicion.is_some() {
             self.metrics.waits.ended(self.started);
         }
         self.metrics.acquire(self.outcome);

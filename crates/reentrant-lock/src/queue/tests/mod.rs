@@ -84,7 +84,7 @@ impl Scene {
 
     fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
         match self.come(tries, self.terms).0 {
-            Ok(Joined::InLine(place)) => place,
+            Ok(Joined::InLine(ticket, lead)) => (ticket, lead),
             other => panic!("it stands in line, and yet {other:?}"),
         }
     }
