@@ -10,7 +10,6 @@
 //! - [`Engine`] is what the locks of one runtime share.
 
 mod all;
-mod blocked;
 mod durations;
 mod engine;
 mod error;
@@ -22,6 +21,7 @@ mod lock;
 mod once;
 mod owner;
 mod queue;
+mod reports;
 #[doc(hidden)]
 pub mod seam;
 mod timing;

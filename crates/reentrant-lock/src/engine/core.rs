@@ -16,11 +16,13 @@ use leasehold_core::{
 use leasehold_watchdog::{Watchdog, Watches};
 use tokio::runtime::Handle;
 
-use crate::{graph::OwnHolds, owner::Owner, queue::Numbers, seam::Rules, timing::Timing};
+use crate::{
+    graph::OwnHolds, owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing,
+};
 
 use super::{
-    executor::Executor, kept::LastReleases, names::NameTable, outbox::Outbox, reports::Reports,
-    shutdown::ShutdownState, watermarks::Watermarks,
+    executor::Executor, kept::LastReleases, names::NameTable, operations::ShutdownState,
+    outbox::Outbox, watermarks::Watermarks,
 };
 
 /// What an [`Engine`] is made of.
@@ -179,7 +181,7 @@ impl Drop for Engine {
             return;
         }
         // The watchdog ends with its handle.
-        self.names.agenda.stop();
+        self.names.agenda.changed.notify_one();
         let idle = self.names.take_idle();
         if !idle.is_empty() {
             let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));

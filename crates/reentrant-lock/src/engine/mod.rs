@@ -12,9 +12,7 @@ mod names;
 mod operations;
 mod outbox;
 mod repeat_rules;
-mod reports;
 mod sending;
-mod shutdown;
 #[cfg(test)]
 mod tests;
 mod watermarks;
@@ -25,4 +23,4 @@ pub(crate) use sending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};
 pub use executor::Executor;
-pub use shutdown::ShutdownReport;
+pub use operations::ShutdownReport;

@@ -151,14 +151,9 @@ impl NameTable {
 /// When something is due for which name.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    state: Mutex<DueNames>,
+    names: Mutex<DueQueue<LockName>>,
+    /// Also notified when the engine is dropped.
     pub(super) changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct DueNames {
-    names: DueQueue<LockName>,
-    stopped: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -173,49 +168,36 @@ impl Agenda {
         if present.is_some_and(|present| present.at <= at) {
             return;
         }
-        let mut state = self.state.lock();
+        let mut names = self.names.lock();
         if let Some(Scheduled { key, .. }) = *present {
-            state.names.reschedule(key, at);
+            names.reschedule(key, at);
             *present = Some(Scheduled { key, at });
         } else {
-            *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
+            *present = Some(Scheduled { key: names.insert(at, name.clone()), at });
         }
-        if state.names.must_wake_for(at) {
+        if names.must_wake_for(at) {
             self.changed.notify_one();
         }
     }
 
     fn cancel(&self, present: Option<Scheduled>) {
         if let Some(Scheduled { key, .. }) = present {
-            let removed = self.state.lock().names.remove(key);
+            let removed = self.names.lock().remove(key);
             drop(removed);
         }
     }
 
-    /// The names that are due until `until`; `None` when stopped.
-    pub(super) fn take_due(&self, until: Instant) -> Option<Vec<(Key, LockName)>> {
-        let mut state = self.state.lock();
-        if state.stopped {
-            return None;
+    /// The names that are due until `until`.
+    pub(super) fn take_due(&self, until: Instant) -> Vec<(Key, LockName)> {
+        let mut names = self.names.lock();
+        if names.earliest().is_none_or(|at| at > until) {
+            return Vec::new();
         }
-        if state.names.earliest().is_none_or(|at| at > until) {
-            return Some(Vec::new());
-        }
-        let keys: Vec<Key> = state.names.due(until).map(|(_, key)| key).collect();
-        let take = |key| state.names.remove(key).map(|name| (key, name));
-        Some(keys.into_iter().filter_map(take).collect())
+        let keys: Vec<Key> = names.due(until).map(|(_, key)| key).collect();
+        keys.into_iter().filter_map(|key| Some((key, names.remove(key)?))).collect()
     }
 
     pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        self.state.lock().names.sleep_until(now, latest)
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.state.lock().stopped
-    }
-
-    pub(super) fn stop(&self) {
-        self.state.lock().stopped = true;
-        self.changed.notify_one();
+        self.names.lock().sleep_until(now, latest)
     }
 }

@@ -1,8 +1,13 @@
 use std::{
-    sync::{Arc, OnceLock, Weak, mpsc::channel},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+        mpsc::channel,
+    },
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use leasehold_core::{
     AcquisitionId, Fence, Instant, LockName, Mutex, NamePattern, StoreError,
     lease::{LeaseState, LossReason},
@@ -26,7 +31,6 @@ use super::{
     listener::Keeper,
     names::NameTable,
     outbox::{Outbox, warn_of},
-    shutdown::{ShutdownReport, ShutdownState},
     watermarks::Watermarks,
 };
 
@@ -183,7 +187,7 @@ impl Engine {
     /// Dropping the future leaves the shutdown under way.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
         if self.is_forked() {
-            return ShutdownReport::of_fork();
+            return ShutdownReport { held: 0, unreleased: Vec::new() };
         }
         let now = self.clock.now();
         let (soon, deadline) = (now + self.timing.command_timeout, now + time);
@@ -224,7 +228,7 @@ impl Engine {
     /// Dropping the future leaves the drain under way.
     pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
         if self.is_forked() {
-            return ShutdownReport::of_fork();
+            return ShutdownReport { held: 0, unreleased: Vec::new() };
         }
         let mut report = self.ending.report.get_or_init(|| self.begin_drain(time)).clone();
         let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
@@ -245,7 +249,11 @@ impl Engine {
         let engine = Arc::clone(self);
         // A task of its own: the drain goes on when its caller's future is dropped.
         self.spawn(async move {
-            engine.until_given_back(until).await;
+            select! {
+                biased;
+                () = engine.until_given_back() => {}
+                () = engine.clock.sleep_until(until) => {}
+            }
             let rest = until.saturating_since(engine.clock.now());
             let rest = rest.max(engine.timing.command_timeout);
             sender.send_replace(Some(engine.shutdown(rest).await));
@@ -253,20 +261,15 @@ impl Engine {
         report
     }
 
-    async fn until_given_back(&self, until: Instant) {
+    async fn until_given_back(&self) {
         loop {
-            let mut leases = self.watches.leases();
-            leases.retain(|lease| lease.is_held());
-            if leases.is_empty() {
+            let leases = self.watches.leases();
+            let held = leases.iter().filter(|lease| lease.is_held());
+            let lost: Vec<_> = held.map(|lease| lease.lost()).collect();
+            if lost.is_empty() {
                 return;
             }
-            for lease in leases {
-                select! {
-                    biased;
-                    _ = lease.lost() => {}
-                    () = self.clock.sleep_until(until) => return,
-                }
-            }
+            join_all(lost).await;
         }
     }
 
@@ -291,5 +294,50 @@ impl Engine {
         // Ends when the sender is dropped. The thread may be blocked, and the clock a test's.
         let _ended = flushed.recv_timeout(MOMENT);
         warn_of(&self.outbox.closed());
+    }
+}
+
+/// What a shutdown or a drain could do in its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "leases that were not released stay closed until their ttl ends"]
+pub struct ShutdownReport {
+    /// How many leases were held when the shutdown began, or when the time of the drain was over;
+    /// their holders saw them as lost.
+    pub held: usize,
+    /// The locks of leases that ended, and whose release the server has not confirmed in time, in
+    /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a
+    /// place or grant that one of them may have left expires by itself.
+    pub unreleased: Vec<LockName>,
+}
+
+/// How far the end of a runtime has come.
+#[derive(Debug, Default)]
+pub(crate) struct ShutdownState {
+    refuses: AtomicBool,
+    drains: AtomicBool,
+    /// Of a drain, once it is over.
+    report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
+}
+
+impl ShutdownState {
+    /// From now on no call gets a new lease.
+    fn refuse(&self) {
+        self.refuses.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on calls are refused as those of a runtime that drains.
+    fn begin_drain(&self) {
+        self.drains.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::SeqCst)
+    }
+
+    /// Whether a drain has begun, and its report is not there yet.
+    pub(crate) fn is_draining(&self) -> bool {
+        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
+        self.drains.load(Ordering::SeqCst) && !is_over()
     }
 }

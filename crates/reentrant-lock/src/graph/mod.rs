@@ -2,13 +2,9 @@
 //!
 //! [`WaitGraph::of`] makes the graph of a list of locks; it sends nothing and reads no clock.
 
-mod build;
-mod cycle;
 mod cycles;
 mod own;
-mod process;
+mod wait_graph;
 
-pub use build::WaitGraph;
-pub use cycle::{Certainty, Cycle, CycleStep};
 pub(crate) use own::{OwnHolds, OwnerWait};
-pub use process::{Hold, Process, Wait};
+pub use wait_graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};

@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, VecDeque};
 use leasehold_core::{LockName, Mutex, RuntimeId, RuntimeLabel};
 
 use super::{
-    cycle::{Certainty, Cycle, CycleStep},
     cycles::{Ring, cycles, ring},
+    wait_graph::{Certainty, Cycle, CycleStep},
 };
 use crate::owner::{Owner, WeakOwner};
 
@@ -111,16 +111,14 @@ impl OwnerGraph {
     }
 
     fn cycle(&self, runtime: RuntimeId, label: &RuntimeLabel, ring: &Ring) -> Cycle {
-        let before = ring.iter().cycle().skip(ring.len() - 1);
-        let steps = ring.iter().zip(before).map(|((_, waits_for), (_, holds))| CycleStep {
-            runtime,
-            label: label.to_string(),
-            holds: self.locks[*holds].clone(),
-            waits_for: self.locks[*waits_for].clone(),
-        });
         // One that waits for several may go on with another.
         let is_certain = ring.iter().all(|(owner, _)| self.waits[*owner] == 1);
         let certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
-        Cycle { certainty, steps: steps.collect() }
+        Cycle::of(certainty, ring, |_, holds, waits_for| CycleStep {
+            runtime,
+            label: label.to_string(),
+            holds: self.locks[holds].clone(),
+            waits_for: self.locks[waits_for].clone(),
+        })
     }
 }

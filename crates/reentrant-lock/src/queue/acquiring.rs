@@ -16,8 +16,7 @@ use crate::durations::PLACE_PAUSE;
 use super::{
     env::{Env, Outgoing, TimedAnswer, TurnId},
     local_queue::Ticket,
-    name_state::NameState,
-    phase::{FirstAcquire, Phase},
+    name_state::{FirstAcquire, NameState, Phase},
     turn::{Keep, Offer, TakenToken, TokenState, Turn, UnansweredCommands},
 };
 

@@ -5,7 +5,6 @@ mod acquiring;
 mod env;
 mod local_queue;
 mod name_state;
-mod phase;
 mod place;
 mod releasing;
 #[cfg(test)]

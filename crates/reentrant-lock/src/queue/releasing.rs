@@ -12,8 +12,7 @@ use crate::timing::closed_for;
 
 use super::{
     env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
-    name_state::NameState,
-    phase::{Phase, Releasing},
+    name_state::{NameState, Phase, Releasing},
     place::QueuedPlace,
     turn::{TakenToken, Turn},
 };

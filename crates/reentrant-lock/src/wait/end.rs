@@ -4,7 +4,7 @@ use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind, store::Inspe
 use tokio::select;
 
 use crate::{
-    durations::{LAST_LOOK, WAY},
+    durations::{LAST_LOOK, MOMENT, STOOD_STILL},
     engine::Engine,
     error::{AcquireError, HolderInfo, Unavailable, WaitTimeout},
     queue::{Failing, NameState, unheard},
@@ -117,7 +117,7 @@ impl AcquireCall {
     fn longest_wait_for_replicas(&self) -> Duration {
         let terms = &self.terms;
         let command = self.engine.timing.command_deadline(terms.ttl);
-        terms.acks.timeout().min(command) * 2 + WAY
+        (terms.acks.timeout().min(command) + MOMENT) * 2
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.
@@ -155,7 +155,7 @@ impl AcquireCall {
                 Err(Some(Failing::once(since, error)))
             }
             None if is_silent
-                && now < since + 2 * LAST_LOOK
+                && now < since + STOOD_STILL
                 && silence
                     .silent_since()
                     .is_some_and(|at| now >= at + round_trip * ROUND_TRIPS) =>

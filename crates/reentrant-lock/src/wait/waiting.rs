@@ -5,12 +5,12 @@ use leasehold_watchdog::HeldLease;
 use tokio::{select, sync::futures::Notified};
 
 use crate::{
-    blocked::{Report, next_report},
     durations::{LOG_PAUSE, SUSPICION},
     engine::Engine,
     error::{AcquireError, HolderInfo, SelfWait},
     graph::OwnerWait,
     queue::{NameState, NoLease},
+    reports::{Report, next_report},
 };
 
 use super::{

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     AfterLease, Effects, Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, Numbers, Outgoing,
-    TakenToken, Ticket, TimedAnswer, TurnId, TurnRelease, phase::Phase, unheard,
+    TakenToken, Ticket, TimedAnswer, TurnId, TurnRelease, name_state::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 

@@ -1,12 +1,8 @@
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, collections::BTreeMap, fmt, time::Duration};
 
-use leasehold_core::{RuntimeId, store::LeaseRecord};
+use leasehold_core::{Fence, LockName, RuntimeId};
 
-use super::{
-    cycle::{Certainty, Cycle, CycleStep},
-    cycles::cycles,
-    process::{Hold, Process, Wait},
-};
+use super::cycles::{Ring, cycles};
 use crate::listing::{ListError, ListedLock};
 
 /// Who holds which locks, who waits for them, and where processes wait for each other in a circle.
@@ -85,42 +81,159 @@ fn process<'a>(
     })
 }
 
-/// Whether somebody holds a lock who has to give it back before it opens.
-fn blocks(lease: &LeaseRecord) -> bool {
-    !lease.kept && !lease.idle
-}
-
 fn possible(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
     let number = |runtime: RuntimeId| {
         processes.binary_search_by(|process| process.runtime.cmp(&runtime)).ok()
     };
     let mut edges = vec![Vec::new(); processes.len()];
-    for (label, lock) in locks.iter().enumerate().filter(|(_, lock)| blocks(&lock.lease)) {
+    // Of the others, nobody has to give one back before it opens.
+    let held = locks.iter().enumerate().filter(|(_, lock)| !lock.lease.kept && !lock.lease.idle);
+    for (label, lock) in held {
         let Some(holder) = number(lock.lease.id.runtime()) else { continue };
         for waiter in lock.lease.waiters.iter().filter_map(|waiter| number(waiter.id.runtime())) {
             edges[waiter].push((holder, label));
         }
     }
-    let cycle = |ring: Vec<(usize, usize)>| {
-        let before = ring.iter().cycle().skip(ring.len() - 1);
-        let step =
-            |(&(node, waits_for), &(_, holds)): (&(usize, usize), &(usize, usize))| CycleStep {
-                runtime: processes[node].runtime,
-                label: processes[node].label.clone(),
-                holds: locks[holds].name.clone(),
-                waits_for: locks[waits_for].name.clone(),
-            };
-        let steps = ring.iter().zip(before).map(step).collect();
-        Cycle { certainty: Certainty::Possible, steps }
+    let step = |process: usize, holds: usize, waits_for: usize| CycleStep {
+        runtime: processes[process].runtime,
+        label: processes[process].label.clone(),
+        holds: locks[holds].name.clone(),
+        waits_for: locks[waits_for].name.clone(),
     };
-    cycles(&edges).into_iter().map(cycle).collect()
+    cycles(&edges).iter().map(|ring| Cycle::of(Certainty::Possible, ring, step)).collect()
+}
+
+/// A process: one runtime, with what it holds and what it waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Process {
+    /// The id of the runtime.
+    pub runtime: RuntimeId,
+    /// Its label.
+    pub label: String,
+    /// The locks that it holds, by their names.
+    pub holds: Vec<Hold>,
+    /// The locks for which it waits, by their names.
+    pub waits: Vec<Wait>,
+}
+
+/// A lock that a process holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hold {
+    /// The lock.
+    pub lock: LockName,
+    /// The first fence of the process's turn.
+    pub fence: Fence,
+    /// How long ago the turn began.
+    pub held_for: Duration,
+    /// How long the lease has left without renewal.
+    pub remaining: Duration,
+    /// Whether it was given back, and the lock is only kept closed: it opens by itself.
+    pub kept: bool,
+    /// Whether no task of this very runtime uses it. Of other runtimes that is not known, and this
+    /// is false.
+    pub idle: bool,
+    /// How many processes wait for it, at most 128.
+    pub waiters: usize,
+}
+
+/// A lock for which a process waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wait {
+    /// The lock.
+    pub lock: LockName,
+    /// How many processes stand before this one.
+    pub position: usize,
+    /// How long ago it queued.
+    pub waiting_for: Duration,
+    /// How long ago it was heard.
+    pub silent_for: Duration,
+    /// The runtime that holds the lock.
+    pub holder: RuntimeId,
+}
+
+/// A cycle of waits: each step holds a lock for which the step before it waits.
+///
+/// Waits end with their time, and then the cycle does. Where callers take several locks in one
+/// order, as `LockRuntime::all` does, there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cycle {
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// The steps; the last one waits for the first.
+    pub steps: Vec<CycleStep>,
+}
+
+/// How sure it is that none of a [`Cycle`] goes on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Certainty {
+    /// It may be that none goes on: Redis knows processes and not tasks. One task of a process may
+    /// hold a lock, and another task wait for the next.
+    Possible,
+    /// None goes on before its wait is over: each step is an owner of this runtime that waits for
+    /// one lock alone, as long as nothing else ends its leases.
+    Certain,
+}
+
+/// One step of a [`Cycle`]: a process, or with [`Certainty::Certain`] an owner of this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CycleStep {
+    /// The runtime.
+    pub runtime: RuntimeId,
+    /// Its label.
+    pub label: String,
+    /// The lock that it holds, for which the step before waits.
+    pub holds: LockName,
+    /// The lock for which it waits.
+    pub waits_for: LockName,
+}
+
+impl Cycle {
+    /// The cycle of a ring, whose edges have locks as labels; `step` gets a node, the lock that it
+    /// holds, and the one for which it waits.
+    pub(super) fn of(
+        certainty: Certainty,
+        ring: &Ring,
+        step: impl Fn(usize, usize, usize) -> CycleStep,
+    ) -> Self {
+        let before = ring.iter().cycle().skip(ring.len() - 1);
+        let steps = ring.iter().zip(before);
+        let steps = steps.map(|((node, waits_for), (_, holds))| step(*node, *holds, *waits_for));
+        Self { certainty, steps: steps.collect() }
+    }
+
+    /// Returns the locks of the cycle, each once.
+    pub fn locks(&self) -> impl Iterator<Item = &LockName> {
+        self.steps.iter().map(|step| &step.holds)
+    }
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, CycleStep { label, holds, waits_for, .. }) in self.steps.iter().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            let who = match self.certainty {
+                Certainty::Certain => "an owner",
+                Certainty::Possible => label,
+            };
+            write!(f, "{who} holds {holds:?} and waits for {waits_for:?}")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::{AcquisitionId, Fence, LockName, store::WaiterRecord};
+    use leasehold_core::{
+        AcquisitionId, Fence, LockName,
+        store::{LeaseRecord, WaiterRecord},
+    };
     use uuid::Uuid;
 
     use super::*;
