@@ -344,16 +344,15 @@ impl Acquire {
         if let Some(error) = &self.lock.bad_class {
             return Err(OptionsError::Class((**error).clone()));
         }
-        let timing = &self.lock.engine.timing;
-        timing.check_idle(self.lock.keep_idle)?;
-        let Timing { ttl, acks, .. } = *timing;
-        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
-        let acks = self.replication.unwrap_or(acks);
         let wait = match self.limit {
             WaitLimit::For(wait) => wait,
             WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
         };
-        OptionsError::check_waits(wait, self.outage_patience)?;
+        let (keep_idle, outage_patience) = (self.lock.keep_idle, self.outage_patience);
+        let timing = Timing { wait, keep_idle, outage_patience, ..self.lock.engine.timing };
+        let Timing { ttl, acks, .. } = timing.validated()?;
+        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
+        let acks = self.replication.unwrap_or(acks);
         if self.max_hold == Some(Duration::ZERO) {
             return Err(OptionsError::MaxHold);
         }

@@ -98,12 +98,8 @@ impl NameTable {
         entry: &mut NameEntry,
         env: &Env<'_>,
     ) -> Option<(IdleSince, LockName)> {
-        match entry.state.look_at(env) {
-            Some(at) if !entry.state.is_done() => {
-                self.agenda.set(&mut entry.scheduled, at, env.name);
-            }
-            _ => self.agenda.cancel(entry.scheduled.take()),
-        }
+        let at = entry.state.look_at(env).filter(|_| !entry.state.is_done());
+        self.agenda.set(&mut entry.scheduled, at, env.name);
         if entry.state.is_idle() {
             return self.kept.on_idle(env.now, &mut entry.kept, env.name);
         }
@@ -163,27 +159,27 @@ pub(super) struct Scheduled {
 }
 
 impl Agenda {
-    /// Makes sure that a name is checked by `at`.
-    fn set(&self, present: &mut Option<Scheduled>, at: Instant, name: &LockName) {
-        if present.is_some_and(|present| present.at <= at) {
-            return;
-        }
+    /// Makes sure that a name is checked by `at`, or not at all.
+    fn set(&self, present: &mut Option<Scheduled>, at: Option<Instant>, name: &LockName) {
+        let key = match (*present, at) {
+            (None, None) => return,
+            (Some(present), Some(at)) if present.at <= at => return,
+            (present, _) => present.map(|present| present.key),
+        };
         let mut names = self.names.lock();
-        if let Some(Scheduled { key, .. }) = *present {
+        let Some(at) = at else {
+            *present = None;
+            let removed = key.and_then(|key| names.remove(key));
+            drop(names);
+            return drop(removed);
+        };
+        if let Some(key) = key {
             names.reschedule(key, at);
-            *present = Some(Scheduled { key, at });
-        } else {
-            *present = Some(Scheduled { key: names.insert(at, name.clone()), at });
         }
+        let key = key.unwrap_or_else(|| names.insert(at, name.clone()));
+        *present = Some(Scheduled { key, at });
         if names.must_wake_for(at) {
             self.changed.notify_one();
-        }
-    }
-
-    fn cancel(&self, present: Option<Scheduled>) {
-        if let Some(Scheduled { key, .. }) = present {
-            let removed = self.names.lock().remove(key);
-            drop(removed);
         }
     }
 

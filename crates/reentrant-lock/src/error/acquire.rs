@@ -124,15 +124,4 @@ impl OptionsError {
     pub const MIN_OUTAGE_PATIENCE: Duration = Duration::from_millis(10);
     /// The longest time for which a lock stays closed after its lease: 24 h.
     pub const MAX_CLOSED: Duration = Ttl::MAX;
-
-    /// Checks how long a call may wait for a lock, and how long for an answer.
-    pub(crate) fn check_waits(wait: Duration, outage_patience: Duration) -> Result<(), Self> {
-        if wait > Self::MAX_WAIT {
-            return Err(Self::Wait { wait });
-        }
-        if outage_patience < Self::MIN_OUTAGE_PATIENCE {
-            return Err(Self::OutagePatience { patience: outage_patience });
-        }
-        Ok(())
-    }
 }

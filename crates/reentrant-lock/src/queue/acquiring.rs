@@ -132,7 +132,21 @@ impl NameState {
         if !self.queue.has(ticket) {
             return Poll::Ready(Err(NoLease::Dismissed));
         }
-        self.attend(env, ticket);
+        if let Phase::Asking(asking) = &mut self.phase
+            && asking.lead() == ticket
+        {
+            // If the answer takes longer than the pause between two heartbeats, the runtime keeps the
+            // place. One that only tries has none, unless others wait behind it.
+            asking.polled_at = env.now;
+            let is_wanted = asking.heartbeat.is_some() || self.queue.len() > 1;
+            if asking.calls_at.is_none() && is_wanted {
+                self.keep_place(env);
+                self.beat(env);
+            } else {
+                let next = || env.next_heartbeat(env.now, asking.terms.ttl);
+                asking.calls_at.get_or_insert_with(next);
+            }
+        }
         if let Some(taken) = self.take(env, ticket) {
             return Poll::Ready(Ok(taken));
         }
@@ -140,33 +154,17 @@ impl NameState {
         Poll::Pending
     }
 
-    /// The first task is polled before its answer. If the answer takes longer than the pause
-    /// between two heartbeats, the runtime keeps the place.
-    fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
-        let Phase::Asking(asking) = &mut self.phase else { return };
-        if asking.lead() != ticket {
-            return;
-        }
-        asking.polled_at = env.now;
-        if asking.calls_at.is_some() {
-            return;
-        }
-        // One that only tries has no place, unless others wait behind it.
-        let is_wanted = asking.heartbeat.is_some() || self.queue.len() > 1;
-        if is_wanted {
-            self.keep_place(env);
-        } else {
-            asking.calls_at = Some(env.next_heartbeat(env.now, asking.terms.ttl));
-        }
-        if let Phase::Place(place) = &mut self.phase {
-            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
-        }
-    }
-
     /// The runtime keeps the place of the first task, whose own command is in flight.
     pub(super) fn keep_place(&mut self, env: &Env<'_>) {
         if let Phase::Asking(asking) = &self.phase {
             self.phase = Phase::Place(Box::new(asking.place(env)));
+        }
+    }
+
+    /// Sends a heartbeat of the place, if there is one.
+    pub(super) fn beat(&mut self, env: &mut Env<'_>) {
+        if let Phase::Place(place) = &mut self.phase {
+            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
         }
     }
 

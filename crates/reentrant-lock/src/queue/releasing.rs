@@ -196,7 +196,10 @@ impl NameState {
         sent_at: Instant,
         answer: ReleaseAnswer,
     ) {
-        let Some(next) = releasing.next else { return self.ask_at_once(env) };
+        let Some(next) = releasing.next else {
+            self.ask_anew(env);
+            return self.beat(env);
+        };
         if self.queue.is_empty() {
             // All tasks left meanwhile. `Released` says that no place was queued.
             if answer != ReleaseAnswer::Released {
@@ -227,7 +230,10 @@ impl NameState {
             ReleaseAnswer::Gone | ReleaseAnswer::DataLost => {
                 self.phase = Phase::Place(Box::new(place));
             }
-            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(env),
+            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => {
+                self.ask_anew(env);
+                self.beat(env);
+            }
         }
     }
 
@@ -297,7 +303,8 @@ impl NameState {
             return self.release(env, closed_until, Some(ReleaseVia::MaxHold));
         }
         env.effects.lost = Some(reason);
-        let is_waited_for = !self.queue.is_empty() || self.needs_acks();
+        let needs_acks = self.turn().is_some_and(|turn| turn.grant.terms().acks.are_asked());
+        let is_waited_for = !self.queue.is_empty() || needs_acks;
         if reason == LossReason::Expired && is_waited_for {
             // The server may still have it: others are not to wait for that. If too few replicas had
             // its renewals, the master has extended it all the same.
@@ -305,11 +312,6 @@ impl NameState {
         } else {
             self.lose(env, closed_until);
         }
-    }
-
-    /// Whether the leases of the turn need acknowledgements.
-    fn needs_acks(&self) -> bool {
-        self.turn().is_some_and(|turn| turn.grant.terms().acks.are_asked())
     }
 
     fn has_turn(&self, id: TurnId) -> bool {
@@ -337,14 +339,6 @@ impl NameState {
             env.effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(env);
-    }
-
-    /// The runtime asks under a fresh id, and at once, if tasks wait.
-    fn ask_at_once(&mut self, env: &mut Env<'_>) {
-        self.ask_anew(env);
-        if let Phase::Place(place) = &mut self.phase {
-            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
-        }
     }
 
     /// The runtime asks under a fresh id, if tasks wait.
