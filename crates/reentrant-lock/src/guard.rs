@@ -7,7 +7,7 @@ use leasehold_core::{
 };
 
 use crate::{
-    engine::{Cleanup, DeliveryEnd, Engine},
+    engine::{DeliveryEnd, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::Lease,
     owner::SharedLease,
@@ -167,7 +167,7 @@ impl Guard {
             };
         }
         let lost = |reason| ReleaseError::Lost(LeaseLost::new(&held.lease, reason));
-        let Some(release) = held.end(engine, HoldEnd::Released).map_err(lost)? else {
+        let Some(release) = engine.release(&held, HoldEnd::Released).map_err(lost)? else {
             return Ok(Released::Ended);
         };
         // ADR 0001
@@ -207,7 +207,7 @@ impl Drop for Guard {
         match held.leave(&self.engine) {
             Some(update) => drop(self.engine.hold(&held.lease, update)),
             // The runtime sends what is to be sent, and a loss was told.
-            None => drop(held.end(&self.engine, HoldEnd::Dropped)),
+            None => drop(self.engine.release(&held, HoldEnd::Dropped)),
         }
     }
 }
@@ -263,17 +263,6 @@ impl SharedLease {
     /// Takes a hold off; `None` means that it was the last one.
     fn leave(&self, engine: &Engine) -> Option<HoldUpdate> {
         self.holds.lock_unless(|| engine.is_forked())?.leave(engine.numbers.change())
-    }
-
-    /// As [`Engine::release`], for the owner as well.
-    fn end(&self, engine: &Engine, end: HoldEnd) -> Result<Option<Cleanup>, LossReason> {
-        let ended = engine.release(&self.lease, end);
-        if let Some(owner) = &self.owner
-            && !matches!(ended, Err(LossReason::Forked))
-        {
-            owner.forget(&engine.own_holds, &self.lease);
-        }
-        ended
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::{
     task,
 };
 
-use crate::{error::SelfWait, graph::OwnHolds};
+use crate::error::SelfWait;
 
 /// An identity within this process that may re-enter the locks it holds.
 ///
@@ -57,10 +57,6 @@ impl WeakOwner {
     pub(crate) fn upgrade(&self) -> Option<Owner> {
         self.0.upgrade().map(Owner)
     }
-
-    pub(crate) fn is(&self, owner: &Owner) -> bool {
-        Weak::as_ptr(&self.0) == Arc::as_ptr(&owner.0)
-    }
 }
 
 tokio::task_local! {
@@ -99,15 +95,14 @@ impl Owner {
     }
 
     /// The owner got a lease; its other waiters re-enter it.
-    pub(crate) fn gain(&self, holds: &OwnHolds, held: &Arc<SharedLease>) {
+    pub(crate) fn gain(&self, held: &Arc<SharedLease>) {
         let name = held.lease.name();
         self.0.leases.lock().insert(name.clone(), Arc::downgrade(held));
-        holds.gained(name, self);
         self.0.gained.notify_waiters();
     }
 
     /// A lease of the owner is over.
-    pub(crate) fn forget(&self, holds: &OwnHolds, lease: &HeldLease) {
+    pub(crate) fn forget(&self, lease: &HeldLease) {
         let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
         let is_this = |held: &Weak<SharedLease>| {
@@ -115,7 +110,6 @@ impl Owner {
         };
         if leases.get(lease.name()).is_some_and(is_this) {
             leases.remove(lease.name());
-            holds.lost(lease.name(), self);
         }
     }
 

@@ -16,9 +16,7 @@ use leasehold_core::{
 use leasehold_watchdog::{Watchdog, Watches};
 use tokio::runtime::Handle;
 
-use crate::{
-    graph::OwnHolds, owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing,
-};
+use crate::{owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing};
 
 use super::{
     executor::Executor, kept::LastReleases, names::NameTable, operations::ShutdownState,
@@ -68,8 +66,6 @@ pub struct Engine {
     pub(super) names: NameTable,
     pub(super) outbox: Outbox,
     pub(crate) watermarks: Watermarks,
-    /// The locks that owners of this runtime hold.
-    pub(crate) own_holds: OwnHolds,
     pub(crate) reports: Mutex<Reports>,
     pub(crate) ending: ShutdownState,
     pub(super) me: Weak<Self>,

@@ -57,17 +57,6 @@ impl Delivery {
         Self { closed_until, via, hurry, ..Self::of(now, name, metrics, id, ttl, kind) }
     }
 
-    pub(super) fn withdrawal(
-        now: Instant,
-        name: &LockName,
-        metrics: &Arc<ClassMetrics>,
-        id: AcquisitionId,
-        ttl: Ttl,
-    ) -> Self {
-        let withdrawal = Self::of(now, name, metrics, id, ttl, DeliveryKind::Withdraw);
-        Self { via: Some(ReleaseVia::Withdraw), ..withdrawal }
-    }
-
     /// The count of holds of a lease. It extends the lease, so there is none after a loss.
     pub(super) fn hold(now: Instant, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Self> {
         let LeaseState::Held { until } = lease.state() else { return None };
@@ -77,7 +66,7 @@ impl Delivery {
         Some(Self { expires: until, ..hold })
     }
 
-    fn of(
+    pub(super) fn of(
         now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,

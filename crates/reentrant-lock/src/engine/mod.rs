@@ -19,7 +19,6 @@ mod watermarks;
 
 pub(crate) use names::NameEntry;
 pub(crate) use repeat_rules::DeliveryEnd;
-pub(crate) use sending::Cleanup;
 
 pub use self::core::{Engine, EngineParts, Footprint};
 pub use executor::Executor;

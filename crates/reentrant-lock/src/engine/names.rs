@@ -11,7 +11,7 @@ use leasehold_watchdog::{DueQueue, Key};
 use tokio::sync::Notify;
 
 use crate::{
-    owner::Caller,
+    owner::{Caller, WeakOwner},
     queue::{Env, NameState, TurnId},
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct NameEntry {
     pub(super) kept: Option<IdleSince>,
     /// Who took the lease that is held.
     pub(crate) holder: Option<Caller>,
+    /// Its owner.
+    pub(crate) owner: Option<WeakOwner>,
 }
 
 impl NameTable {
@@ -76,7 +78,8 @@ impl NameTable {
         }
         if !shard.contains_key(name) {
             let (state, metrics) = (NameState::default(), Arc::clone(metrics));
-            let entry = NameEntry { state, scheduled: None, metrics, kept: None, holder: None };
+            let (scheduled, kept, holder, owner) = (None, None, None, None);
+            let entry = NameEntry { state, scheduled, metrics, kept, holder, owner };
             shard.insert(name.clone(), Box::new(entry));
         }
         Some(shard)

@@ -20,7 +20,7 @@ use tokio::{select, sync::watch};
 
 use crate::{
     durations::MOMENT,
-    graph::{OwnHolds, WaitGraph},
+    graph::{WaitGraph, own_cycles},
     listing::LockList,
     queue::{NameState, Numbers, TurnId},
 };
@@ -67,7 +67,6 @@ impl Engine {
             numbers: Numbers::new(runtime_id, secret),
             rules,
             reports: Mutex::default(),
-            own_holds: OwnHolds::default(),
             ending: ShutdownState::default(),
             me: Weak::clone(me),
             listening: OnceLock::new(),
@@ -145,8 +144,7 @@ impl Engine {
                 Err(error) => unread.push(error),
             }
         }
-        let cycles = || self.own_holds.cycles(self.runtime_id(), &self.label);
-        let own = if self.is_forked() { Vec::new() } else { cycles() };
+        let own = if self.is_forked() { Vec::new() } else { own_cycles(self) };
         WaitGraph::of(&locks).with(own, unread)
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use leasehold_core::{
-    Clock, Instant, StoreError, StoreErrorKind, backoff,
+    Clock, Instant, LockName, StoreError, StoreErrorKind, backoff,
     lease::LossReason,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
 };
@@ -324,8 +324,8 @@ fn lost(engine: &Engine, lease: &HeldLease, reason: LossReason) -> ReleaseAnswer
 #[must_use = "dropped at once, it goes on in the runtime"]
 pub(crate) struct Cleanup {
     engine: Arc<Engine>,
-    /// The lease whose turn ends with it, and whose holder waits for the answer.
-    attended: Option<Arc<HeldLease>>,
+    /// The turn that ends with it, if a holder waits for the answer.
+    attended: Option<(LockName, TurnId)>,
     failure: watch::Receiver<Option<StoreError>>,
     sending: Option<SendingFuture>,
 }
@@ -334,20 +334,18 @@ type SendingFuture = Pin<Box<dyn Future<Output = Result<DeliveryEnd, StoreError>
 
 impl Cleanup {
     /// Makes a command pending; `None` when too many are.
-    pub(super) fn new(
-        engine: &Engine,
-        delivery: Delivery,
-        attended: Option<Arc<HeldLease>>,
-    ) -> Option<Self> {
+    pub(super) fn new(engine: &Engine, delivery: Delivery) -> Option<Self> {
         let engine = engine.me.upgrade()?;
         let Some(key) = engine.outbox.add(&delivery) else {
             delivery.count(DeliveryEnd::Unconfirmed);
             return None;
         };
-        let (sender, failure) = watch::channel(None);
-        let (sender_engine, end, is_late) = (Arc::clone(&engine), None, false);
+        let turn = delivery.turn.filter(|_| delivery.belief.is_some());
+        let attended = turn.map(|turn| (delivery.name.clone(), turn));
+        let (failed, failure) = watch::channel(None);
+        let (end, is_late) = (None, false);
         let sending =
-            Sending { engine: sender_engine, delivery, key, failure: sender, end, is_late };
+            Sending { engine: Arc::clone(&engine), delivery, key, failure: failed, end, is_late };
         Some(Self { engine, attended, failure, sending: Some(Box::pin(sending.run())) })
     }
 
@@ -394,9 +392,8 @@ impl Drop for Cleanup {
         if self.engine.is_forked() {
             return mem::forget(sending);
         }
-        if let Some(lease) = &self.attended {
-            let turn = TurnId::of(lease.turn());
-            self.engine.with(lease.name(), |entry, _| entry.state.on_release_left(turn));
+        if let Some((name, turn)) = &self.attended {
+            self.engine.with(name, |entry, _| entry.state.on_release_left(*turn));
         }
         self.engine.spawn(async move { drop(sending.await) });
     }

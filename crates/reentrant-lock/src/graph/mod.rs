@@ -6,5 +6,5 @@ mod cycles;
 mod own;
 mod wait_graph;
 
-pub(crate) use own::{OwnHolds, OwnerWait};
+pub(crate) use own::{OwnerWait, own_cycle_of, own_cycles};
 pub use wait_graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};

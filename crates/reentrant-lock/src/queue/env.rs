@@ -107,11 +107,9 @@ pub(crate) struct Effects {
     pub(crate) send: Option<Outgoing>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
-    /// What watched a turn that is over.
-    pub(crate) forget: Option<Watch>,
+    pub(crate) ended: Option<EndedTurn>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
-    pub(crate) ended: Option<EndedTurn>,
     pub(crate) kept: Option<KeptOutcome>,
     /// Where commands and leases count; `None` for the class of the task that came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
@@ -120,6 +118,8 @@ pub(crate) struct Effects {
 /// A turn that is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedTurn {
+    /// What watched it.
+    pub(crate) watch: Option<Watch>,
     pub(crate) leases: u32,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(crate) was_wanted: bool,

@@ -326,8 +326,7 @@ impl NameState {
             env.effects.kept.get_or_insert(KeptOutcome::Lapsed);
         }
         let Turn { watch, leases, was_wanted, .. } = turn;
-        env.effects.forget = watch;
-        env.effects.ended = Some(EndedTurn { leases, was_wanted });
+        env.effects.ended = Some(EndedTurn { watch, leases, was_wanted });
         Some(turn)
     }
 

@@ -68,8 +68,16 @@ impl AcquireCall {
             return Err(self.forked());
         }
         let metrics = Arc::clone(&self.metrics);
-        let tries = matches!(self.limit, WaitLimit::Try);
-        let mut tally = AcquireTally::new(&metrics, tries, self.started);
+        let mut tally = AcquireTally {
+            metrics: &metrics,
+            tries: matches!(self.limit, WaitLimit::Try),
+            started: self.started,
+            found: Contention::Free,
+            behind: None,
+            reentered: false,
+            suspicion: None,
+            outcome: AcquireOutcome::Cancelled,
+        };
         let mut outcome = self.wait(&mut tally).await;
         if tally.found == Contention::Kept {
             let now = self.engine.clock.now();
@@ -252,7 +260,7 @@ impl AcquireCall {
         let holds = Mutex::new(Holds::first());
         let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
         if let Some(owner) = owner {
-            owner.gain(&engine.own_holds, &held);
+            owner.gain(&held);
         }
         let guard = Guard::new(Arc::clone(engine), held);
         // After the lease is watched: a shutdown from now on finds it there.
@@ -297,20 +305,7 @@ pub(super) struct AcquireTally<'a> {
     outcome: AcquireOutcome,
 }
 
-impl<'a> AcquireTally<'a> {
-    fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
-        Self {
-            metrics,
-            tries,
-            started,
-            found: Contention::Free,
-            behind: None,
-            reentered: false,
-            suspicion: None,
-            outcome: AcquireOutcome::Cancelled,
-        }
-    }
-
+impl AcquireTally<'_> {
     /// Another has the lock, by what the server said or this runtime knows.
     fn finds_held(&mut self) {
         if mem::replace(&mut self.found, Contention::Held) == Contention::Free

@@ -18,6 +18,7 @@ use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
     engine::NameEntry,
+    owner::Owner,
     queue::{
         Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, TakenToken, Ticket, TimedAnswer,
     },
@@ -166,7 +167,7 @@ impl NewLease {
     /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
     fn of(call: &AcquireCall, entry: &mut NameEntry, env: &Env<'_>, taken: TakenToken) -> Self {
         let TakenToken { turn, token: fence, offer, until, watch, first } = taken;
-        let AcquireCall { engine, metrics, caller, renews, max_hold, min_hold, .. } = call;
+        let AcquireCall { engine, metrics, owner, caller, renews, max_hold, min_hold, .. } = call;
         let number = if first { turn.id().number() } else { offer.ticket };
         // One that is not to be renewed still gets its whole ttl.
         let is_short = until.saturating_since(env.now) < turn.ttl().get().mul_f64(0.9);
@@ -178,6 +179,7 @@ impl NewLease {
         let (max_hold, min_hold) = (*max_hold, *min_hold);
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         entry.holder = Some(*caller);
+        entry.owner = owner.as_ref().map(Owner::downgrade);
         let (lease, watch) = engine.watches.take(watch, &share, env.now, Arc::clone(metrics));
         if let Some(watch) = watch {
             entry.state.on_watch(watch);

@@ -8,7 +8,7 @@ use crate::{
     durations::{LOG_PAUSE, SUSPICION},
     engine::Engine,
     error::{AcquireError, HolderInfo, SelfWait},
-    graph::OwnerWait,
+    graph::{OwnerWait, own_cycle_of},
     queue::{NameState, NoLease},
     reports::{Report, next_report},
 };
@@ -172,9 +172,7 @@ impl Suspicion {
     pub(super) fn explain(&self, engine: &Engine, error: &mut AcquireError) {
         let AcquireError::Timeout(timeout) = error else { return };
         timeout.self_wait = self.held_suspect().map(|(_, how)| *how);
-        timeout.cycle = self.waiting.as_ref().and_then(|waiting| {
-            engine.own_holds.cycle_of(waiting, engine.runtime_id(), &engine.label)
-        });
+        timeout.cycle = self.waiting.as_ref().and_then(|waiting| own_cycle_of(engine, waiting));
     }
 
     fn held_suspect(&self) -> Option<&(Arc<HeldLease>, SelfWait)> {
