@@ -304,17 +304,16 @@ impl Acquire {
 
     /// Checks the options; the call begins now.
     fn begin(self) -> Result<AcquireCall, AcquireError> {
-        let terms = self.checked_terms();
+        let runtime = self.lock.engine.runtime_id();
+        if self.owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
+            return Err(AcquireError::ForeignOwner { lock: self.lock.name });
+        }
+        let terms = match self.checked_terms() {
+            Ok(terms) => terms,
+            Err(option) => return Err(AcquireError::Options { lock: self.lock.name, option }),
+        };
         let Self { lock, limit, outage_patience, max_hold, min_hold, label, renews, .. } = self;
         let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
-        let runtime = engine.runtime_id();
-        if self.owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
-            return Err(AcquireError::ForeignOwner { lock: name });
-        }
-        let terms = match terms {
-            Ok(terms) => terms,
-            Err(option) => return Err(AcquireError::Options { lock: name, option }),
-        };
         let (owner, owned) = match (self.owner, Owner::of_scope(runtime)) {
             (Some(owner), _) => (Some(owner), Owned::Given),
             (None, Some(owner)) => (Some(owner), Owned::Scoped),

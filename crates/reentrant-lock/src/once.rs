@@ -208,18 +208,15 @@ impl Once {
         let ReentrantLock { engine, name, .. } = &self.acquire.lock;
         let started = engine.clock.now();
         let looked = engine.inspect_until(name, started, deadline).await;
-        Ok(match looked.map_err(|error| failed(engine, name, started, error))? {
-            Inspection::Held(record) if !self.is_ending(&record) => Some(record),
-            Inspection::Held(_) | Inspection::Free { .. } => None,
-        })
-    }
-
-    /// Whether a run of this very process has ended, or never began, and its release or withdrawal
-    /// is on its way.
-    fn is_ending(&self, record: &LeaseRecord) -> bool {
-        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let record = match looked.map_err(|error| failed(engine, name, started, error))? {
+            Inspection::Held(record) => record,
+            Inspection::Free { .. } => return Ok(None),
+        };
+        // Of this very process: it has ended, or never began, and that is on its way to the server.
         let turn = TurnId { id: record.id, first: record.fence };
-        !record.kept && engine.look(name, |state| state.is_ending(turn)) == Some(true)
+        let is_ending =
+            !record.kept && engine.look(name, |state| state.is_ending(turn)) == Some(true);
+        Ok((!is_ending).then_some(record))
     }
 }
 

@@ -146,12 +146,17 @@ impl Owner {
 }
 
 /// Who asks for a lock: in which task, and with which owner.
-// One type: very many names are held, and two would take more memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Caller {
-    Spawned(task::Id, Owned),
+pub(crate) struct Caller {
+    task: CallingTask,
+    owned: Owned,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallingTask {
+    Spawned(task::Id),
     /// What `block_on` runs has no id, and stays on its thread.
-    Blocks(ThreadId, Owned),
+    Blocks(ThreadId),
 }
 
 /// Where the owner of a call comes from.
@@ -166,23 +171,8 @@ pub(crate) enum Owned {
 
 impl Caller {
     pub(crate) fn here(owned: Owned) -> Self {
-        match task::try_id() {
-            Some(task) => Self::Spawned(task, owned),
-            None => Self::Blocks(thread::current().id(), owned),
-        }
-    }
-
-    fn owned(self) -> Owned {
-        let (Self::Spawned(_, owned) | Self::Blocks(_, owned)) = self;
-        owned
-    }
-
-    fn is_same_task(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Spawned(one, _), Self::Spawned(other, _)) => one == other,
-            (Self::Blocks(one, _), Self::Blocks(other, _)) => one == other,
-            _ => false,
-        }
+        let blocks = || CallingTask::Blocks(thread::current().id());
+        Self { task: task::try_id().map_or_else(blocks, CallingTask::Spawned), owned }
     }
 
     /// How this call may wait for itself, if `holder` acquired the lock for which it waits.
@@ -190,9 +180,10 @@ impl Caller {
     /// Suspicious: the very task that acquired it waits, or a call outside of every scope waits for
     /// one inside. Other tasks of a process contend for a lock in the usual way.
     pub(crate) fn waits_for_itself(self, holder: Self) -> Option<SelfWait> {
-        match (self.owned(), holder.owned()) {
-            (Owned::Fresh, _) if self.is_same_task(holder) => Some(SelfWait::WithoutOwner),
-            _ if self.is_same_task(holder) => Some(SelfWait::OtherOwner),
+        let is_same_task = self.task == holder.task;
+        match (self.owned, holder.owned) {
+            (Owned::Fresh, _) if is_same_task => Some(SelfWait::WithoutOwner),
+            _ if is_same_task => Some(SelfWait::OtherOwner),
             (Owned::Fresh, Owned::Scoped) => Some(SelfWait::OutsideScope),
             _ => None,
         }

@@ -109,8 +109,15 @@ impl Outbox {
             // Registered before the look, so that no change is missed in between.
             changed.as_mut().enable();
             let now = clock.now();
-            if now >= deadline || !self.state.lock().is_awaited(now >= soon) {
-                return self.unconfirmed();
+            {
+                let state = self.state.lock();
+                // In the end only releases are awaited.
+                let is_awaited = |one: &PendingDelivery| now < soon || one.closed.is_some();
+                if now >= deadline || !state.deliveries.iter().any(is_awaited) {
+                    let failed = state.failed.iter().flatten();
+                    let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
+                    return locks.into_iter().collect();
+                }
             }
             let until = if now < soon { soon.min(deadline) } else { deadline };
             select! {
@@ -125,24 +132,11 @@ impl Outbox {
     pub(super) fn closed(&self) -> BTreeSet<LockName> {
         self.state.lock().closed().cloned().collect()
     }
-
-    /// The locks of releases that are under way, or have failed since a shutdown began.
-    fn unconfirmed(&self) -> Vec<LockName> {
-        let state = self.state.lock();
-        let failed = state.failed.iter().flatten();
-        let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
-        locks.into_iter().collect()
-    }
 }
 
 impl Unconfirmed {
     fn closed(&self) -> impl Iterator<Item = &LockName> {
         self.deliveries.iter().filter_map(|pending| pending.closed.as_ref())
-    }
-
-    /// Whether a shutdown waits for one; in the end only for releases.
-    fn is_awaited(&self, only_releases: bool) -> bool {
-        self.deliveries.iter().any(|pending| !only_releases || pending.closed.is_some())
     }
 
     fn done(&mut self, key: Key, end: DeliveryEnd) {

@@ -116,12 +116,6 @@ pub struct HolderInfo {
 }
 
 impl HolderInfo {
-    /// The turn of this runtime that a lease belongs to, as the runtime itself knows it.
-    pub(crate) fn of_turn(lease: &HeldLease, label: String, now: Instant) -> Self {
-        let turn = lease.turn();
-        Self { lease: turn.id(), fence: turn.first(), ..Self::of_lease(lease, label, now) }
-    }
-
     /// Whether the holder does not wait for replicas any more, if it does so for `may_wait`: it has the
     /// lock for longer, or gave its lease back. What others were granted just now may be taken back, if
     /// too few replicas have it.

@@ -49,47 +49,40 @@ pub(super) fn ring(edges: &Edges, start: usize, counts: impl Fn(usize) -> bool) 
 
 /// A number for each node: the same for nodes that can reach each other.
 ///
-/// Tarjan's algorithm, without recursion.
+/// Kosaraju's algorithm, without recursion.
 fn parts(edges: &Edges) -> Vec<usize> {
-    const UNSEEN: usize = usize::MAX;
-    let mut order = vec![UNSEEN; edges.len()];
-    let mut low = vec![0; edges.len()];
-    let mut part = vec![UNSEEN; edges.len()];
-    let (mut next, mut open) = (0, Vec::new());
+    let mut seen = vec![false; edges.len()];
+    // In the order in which a search in depth leaves them.
+    let mut left = Vec::with_capacity(edges.len());
+    let mut backwards = vec![Vec::new(); edges.len()];
     for root in 0..edges.len() {
         // Nodes on the way from the root, each with its next edge.
-        let mut way = if order[root] == UNSEEN { vec![(root, 0)] } else { Vec::new() };
+        let mut way = if seen[root] { Vec::new() } else { vec![(root, 0)] };
+        seen[root] = true;
         while let Some((node, edge)) = way.last_mut() {
-            let node = *node;
-            if order[node] == UNSEEN {
-                (order[node], low[node]) = (next, next);
-                next += 1;
-                open.push(node);
-            }
-            if let Some(&(to, _)) = edges[node].get(*edge) {
+            if let Some(&(to, _)) = edges[*node].get(*edge) {
                 *edge += 1;
-                if order[to] == UNSEEN {
+                backwards[to].push(*node);
+                if !std::mem::replace(&mut seen[to], true) {
                     way.push((to, 0));
-                } else if part[to] == UNSEEN {
-                    low[node] = low[node].min(order[to]);
                 }
-                continue;
-            }
-            way.pop();
-            if let Some((before, _)) = way.last() {
-                low[*before] = low[*before].min(low[node]);
-            }
-            if low[node] == order[node] {
-                while let Some(member) = open.pop() {
-                    part[member] = node;
-                    if member == node {
-                        break;
-                    }
-                }
+            } else {
+                left.push(*node);
+                way.pop();
             }
         }
     }
-    part
+    let mut part = vec![None; edges.len()];
+    for root in left.into_iter().rev() {
+        let mut reached = vec![root];
+        while let Some(node) = reached.pop() {
+            if part[node].is_none() {
+                part[node] = Some(root);
+                reached.extend(&backwards[node]);
+            }
+        }
+    }
+    part.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

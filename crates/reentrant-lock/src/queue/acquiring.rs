@@ -32,11 +32,10 @@ pub(crate) enum NoLease {
     Kept,
     /// As `Busy`, but this runtime is just releasing the lock, or withdrawing an acquisition of it.
     Releasing,
-    /// It did not take an offer in time: it may join anew.
+    /// It did not take an offer in time, or its owner got the lock: it may come anew.
     Dismissed,
     Failed(StoreError),
     Closed,
-    HeldByOwner,
     TimedOut,
     Unavailable,
 }

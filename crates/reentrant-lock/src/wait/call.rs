@@ -130,7 +130,7 @@ impl AcquireCall {
                     }
                     return self.take_over(lease.count());
                 }
-                Err(NoLease::Dismissed | NoLease::HeldByOwner) => drop(line),
+                Err(NoLease::Dismissed) => drop(line),
                 Err(NoLease::Releasing) => self.until_released(&mut ends).await?,
                 Err(why) => return Err(Box::pin(self.give_up(why, line, tally)).await),
             }
@@ -227,11 +227,9 @@ impl AcquireCall {
                 tally.found = Contention::Kept;
             }
             NoLease::TimedOut if !self.knows(NameState::is_known_held) => {}
-            NoLease::TimedOut
-            | NoLease::Busy
-            | NoLease::Releasing
-            | NoLease::Dismissed
-            | NoLease::HeldByOwner => tally.finds_held(),
+            NoLease::TimedOut | NoLease::Busy | NoLease::Releasing | NoLease::Dismissed => {
+                tally.finds_held()
+            }
         }
         self.timeout(line).await
     }

@@ -131,7 +131,11 @@ impl AcquireCall {
         let (since, label) = (engine.clock.now(), engine.label.to_string());
         let is_held_here = self.is_held_here();
         let here = engine.holder(&self.name);
-        let here = here.map(|(lease, _)| HolderInfo::of_turn(&lease, label, since));
+        let here = here.map(|(lease, _)| HolderInfo {
+            lease: lease.turn().id(),
+            fence: lease.turn().first(),
+            ..HolderInfo::of_lease(&lease, label, since)
+        });
         if here.is_some() && engine.outages().state().outage().is_some() {
             return Ok(here);
         }

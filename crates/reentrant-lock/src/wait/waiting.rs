@@ -57,7 +57,7 @@ impl AcquireCall {
                     Some(lease) => return lease,
                     None => tally.waits(self, in_line),
                 },
-                () = &mut held => return Err(NoLease::HeldByOwner),
+                () = &mut held => return Err(NoLease::Dismissed),
                 () = engine.clock.sleep_until(next) => {}
             }
             // Not before: what was answered already counts, however late it is.
