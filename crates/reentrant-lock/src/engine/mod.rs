@@ -20,6 +20,5 @@ mod watermarks;
 pub(crate) use names::NameEntry;
 pub(crate) use repeat_rules::DeliveryEnd;
 
-pub use self::core::{Engine, EngineParts, Footprint};
+pub use self::core::{Engine, EngineParts, Footprint, ShutdownReport};
 pub use executor::Executor;
-pub use operations::ShutdownReport;

@@ -1,9 +1,5 @@
 use std::{
-    sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, Ordering},
-        mpsc::channel,
-    },
+    sync::{Arc, OnceLock, Weak, mpsc::channel},
     time::Duration,
 };
 
@@ -26,7 +22,7 @@ use crate::{
 };
 
 use super::{
-    core::{Engine, EngineParts},
+    core::{Engine, EngineParts, ShutdownReport, ShutdownState},
     heartbeats::HeartbeatTask,
     listener::Keeper,
     names::NameTable,
@@ -292,50 +288,5 @@ impl Engine {
         // Ends when the sender is dropped. The thread may be blocked, and the clock a test's.
         let _ended = flushed.recv_timeout(MOMENT);
         warn_of(&self.outbox.closed());
-    }
-}
-
-/// What a shutdown or a drain could do in its time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-#[must_use = "leases that were not released stay closed until their ttl ends"]
-pub struct ShutdownReport {
-    /// How many leases were held when the shutdown began, or when the time of the drain was over;
-    /// their holders saw them as lost.
-    pub held: usize,
-    /// The locks of leases that ended, and whose release the server has not confirmed in time, in
-    /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a
-    /// place or grant that one of them may have left expires by itself.
-    pub unreleased: Vec<LockName>,
-}
-
-/// How far the end of a runtime has come.
-#[derive(Debug, Default)]
-pub(crate) struct ShutdownState {
-    refuses: AtomicBool,
-    drains: AtomicBool,
-    /// Of a drain, once it is over.
-    report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
-}
-
-impl ShutdownState {
-    /// From now on no call gets a new lease.
-    fn refuse(&self) {
-        self.refuses.store(true, Ordering::SeqCst);
-    }
-
-    /// From now on calls are refused as those of a runtime that drains.
-    fn begin_drain(&self) {
-        self.drains.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn refuses(&self) -> bool {
-        self.refuses.load(Ordering::SeqCst)
-    }
-
-    /// Whether a drain has begun, and its report is not there yet.
-    pub(crate) fn is_draining(&self) -> bool {
-        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
-        self.drains.load(Ordering::SeqCst) && !is_over()
     }
 }

@@ -9,6 +9,6 @@ mod lost;
 mod tests;
 mod timeout;
 
-pub use acquire::{AcquireError, OptionsError};
-pub use lost::{LeaseLost, ReenterError, ReleaseError, WithError};
+pub use acquire::{AcquireError, OptionsError, WithError};
+pub use lost::{LeaseLost, ReenterError, ReleaseError};
 pub use timeout::{HolderInfo, QueuePosition, SelfWait, Unavailable, WaitTimeout};

@@ -6,5 +6,6 @@ mod cycles;
 mod own;
 mod wait_graph;
 
+pub use cycles::{Certainty, Cycle, CycleStep};
 pub(crate) use own::{OwnerWait, own_cycle_of, own_cycles};
-pub use wait_graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};
+pub use wait_graph::{Hold, Process, Wait, WaitGraph};

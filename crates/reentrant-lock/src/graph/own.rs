@@ -2,10 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use leasehold_core::LockName;
 
-use super::{
-    cycles::{Ring, cycles, ring},
-    wait_graph::{Certainty, Cycle, CycleStep},
-};
+use super::cycles::{Certainty, Cycle, CycleStep, Ring, cycles, ring};
 use crate::{engine::Engine, owner::Owner};
 
 /// The cycles among the owners of a runtime.

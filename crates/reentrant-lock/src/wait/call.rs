@@ -1,65 +1,27 @@
-use std::{mem, sync::Arc, time::Duration};
+use std::{mem, sync::Arc};
 
 use leasehold_core::{
-    Instant, LockName, Mutex, RuntimeLabel, StoreError, StoreErrorKind, Terms,
+    Instant, Mutex, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
-    metric::{AcquireOutcome, ClassMetrics},
+    metric::AcquireOutcome,
 };
 use leasehold_watchdog::HeldLease;
 use tokio::{select, task::unconstrained};
 
 use crate::{
     durations::MOMENT,
-    engine::Engine,
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
-    owner::{Caller, Owner, SharedLease},
+    owner::{Owner, SharedLease},
     queue::{NameState, NoLease},
 };
 
 use super::{
     end::{failed, unavailable},
-    line::InLine,
+    line::{AcquireCall, InLine, WaitLimit},
     outage_patience::OutagePatience,
-    waiting::Suspicion,
+    waiting::{AcquireTally, Contention},
 };
-
-/// For how long to wait.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum WaitLimit {
-    /// Not at all: a taken lock is an answer.
-    Try,
-    /// For a while.
-    For(Duration),
-    /// Without a limit.
-    Forever,
-}
-
-/// One call to acquire a lock, with its options checked.
-#[derive(Debug)]
-pub(crate) struct AcquireCall {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) name: LockName,
-    pub(crate) metrics: Arc<ClassMetrics>,
-    pub(crate) terms: Terms,
-    pub(crate) limit: WaitLimit,
-    /// Whether a taken lock is an answer, for now.
-    pub(crate) tries: bool,
-    pub(crate) outage_patience: Duration,
-    pub(crate) renews: bool,
-    pub(crate) max_hold: Option<Duration>,
-    pub(crate) min_hold: Option<Duration>,
-    /// For how long the lock stays with the runtime when it is idle; zero for not at all.
-    pub(crate) keep_idle: Duration,
-    /// What others see as the holder; `None` for the runtime's label.
-    pub(crate) label: Option<RuntimeLabel>,
-    pub(crate) owner: Option<Owner>,
-    pub(crate) caller: Caller,
-    /// When it was polled first.
-    pub(crate) started: Instant,
-    /// Until when a try waits for another runtime to give up a lock that it may keep idle.
-    pub(crate) recall_ends: Option<Instant>,
-}
 
 impl AcquireCall {
     /// Acquires, or gives up.
@@ -276,80 +238,4 @@ fn runtime_stopped() -> StoreError {
         "the tokio runtime that the lock runtime lives on has stopped",
         "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
     )
-}
-
-/// What a call has learnt of its lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Contention {
-    /// Nothing: it may be free.
-    Free,
-    /// Another has it.
-    Held,
-    /// Another runtime has it, and may keep it idle.
-    Kept,
-}
-
-/// Counts how a call went, also when its future is dropped.
-pub(super) struct AcquireTally<'a> {
-    metrics: &'a ClassMetrics,
-    tries: bool,
-    started: Instant,
-    found: Contention,
-    /// How many stood before the call when it came.
-    behind: Option<u64>,
-    reentered: bool,
-    /// Known once it waits.
-    pub(super) suspicion: Option<Suspicion>,
-    outcome: AcquireOutcome,
-}
-
-impl AcquireTally<'_> {
-    /// Another has the lock, by what the server said or this runtime knows.
-    fn finds_held(&mut self) {
-        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
-            && let Some(behind) = self.behind
-        {
-            self.metrics.queued(behind);
-        }
-    }
-
-    /// The lock is not free, or others ask for it.
-    pub(super) fn waits(&mut self, call: &AcquireCall, in_line: &InLine<'_>) {
-        if self.suspicion.is_some() {
-            return;
-        }
-        self.metrics.waits.began(self.started);
-        let (behind, is_held) =
-            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
-        self.behind = Some(behind);
-        if is_held {
-            self.finds_held();
-        }
-        self.suspicion = Some(Suspicion::of(call));
-    }
-
-    fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
-        self.outcome = match outcome {
-            Ok(_) if self.reentered => AcquireOutcome::Reentered,
-            Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
-            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
-            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
-            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
-            Err(_) => AcquireOutcome::Error,
-        };
-    }
-}
-
-impl Drop for AcquireTally<'_> {
-    fn drop(&mut self) {
-        if self.suspicion.is_some() {
-            self.metrics.waits.ended(self.started);
-        }
-        self.metrics.acquire(self.outcome);
-        // Now and not before: a share of the calls is never above all of them.
-        if self.found != Contention::Free {
-            self.metrics.contended();
-        }
-    }
 }

@@ -10,10 +10,7 @@ use crate::{
     queue::{Failing, NameState, unheard},
 };
 
-use super::{
-    call::{AcquireCall, WaitLimit},
-    line::InLine,
-};
+use super::line::{AcquireCall, InLine, WaitLimit};
 
 /// For how many round trips a server is silent that is not just slow; a look may have to connect.
 const ROUND_TRIPS: u32 = 8;

@@ -8,23 +8,58 @@ use std::{
 };
 
 use leasehold_core::{
-    Instant, Terms,
+    Instant, LockName, RuntimeLabel, Terms,
     lease::LossReason,
-    metric::WakeSource,
+    metric::{ClassMetrics, WakeSource},
     outage::Watched,
     store::{Acquire, AcquireAnswer},
 };
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
-    engine::NameEntry,
-    owner::Owner,
+    engine::{Engine, NameEntry},
+    owner::{Caller, Owner},
     queue::{
         Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, TakenToken, Ticket, TimedAnswer,
     },
 };
 
-use super::call::AcquireCall;
+/// For how long to wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WaitLimit {
+    /// Not at all: a taken lock is an answer.
+    Try,
+    /// For a while.
+    For(Duration),
+    /// Without a limit.
+    Forever,
+}
+
+/// One call to acquire a lock, with its options checked.
+#[derive(Debug)]
+pub(crate) struct AcquireCall {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) name: LockName,
+    pub(crate) metrics: Arc<ClassMetrics>,
+    pub(crate) terms: Terms,
+    pub(crate) limit: WaitLimit,
+    /// Whether a taken lock is an answer, for now.
+    pub(crate) tries: bool,
+    pub(crate) outage_patience: Duration,
+    pub(crate) renews: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) min_hold: Option<Duration>,
+    /// For how long the lock stays with the runtime when it is idle; zero for not at all.
+    pub(crate) keep_idle: Duration,
+    /// What others see as the holder; `None` for the runtime's label.
+    pub(crate) label: Option<RuntimeLabel>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) caller: Caller,
+    /// When it was polled first.
+    pub(crate) started: Instant,
+    /// Until when a try waits for another runtime to give up a lock that it may keep idle.
+    pub(crate) recall_ends: Option<Instant>,
+}
 
 /// The place of a task among those of its process; dropping it gives the place up.
 pub(super) struct InLine<'a> {

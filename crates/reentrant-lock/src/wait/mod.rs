@@ -7,5 +7,5 @@ mod line;
 mod outage_patience;
 mod waiting;
 
-pub(crate) use call::{AcquireCall, WaitLimit};
 pub(crate) use end::{failed, unavailable};
+pub(crate) use line::{AcquireCall, WaitLimit};

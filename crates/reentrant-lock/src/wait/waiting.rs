@@ -1,6 +1,9 @@
-use std::{future::pending, pin::pin, sync::Arc};
+use std::{future::pending, mem, pin::pin, sync::Arc};
 
-use leasehold_core::Instant;
+use leasehold_core::{
+    Instant,
+    metric::{AcquireOutcome, ClassMetrics},
+};
 use leasehold_watchdog::HeldLease;
 use tokio::{select, sync::futures::Notified};
 
@@ -9,14 +12,14 @@ use crate::{
     engine::Engine,
     error::{AcquireError, HolderInfo, SelfWait},
     graph::{OwnerWait, own_cycle_of},
+    guard::Guard,
     queue::{NameState, NoLease},
     reports::{Report, next_report},
 };
 
 use super::{
-    call::{AcquireCall, AcquireTally},
     end::holder_in,
-    line::{InLine, NewLease},
+    line::{AcquireCall, InLine, NewLease},
     outage_patience::OutagePatience,
 };
 
@@ -177,5 +180,81 @@ impl Suspicion {
 
     fn held_suspect(&self) -> Option<&(Arc<HeldLease>, SelfWait)> {
         self.suspect.as_ref().filter(|(lease, _)| lease.is_held())
+    }
+}
+
+/// What a call has learnt of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contention {
+    /// Nothing: it may be free.
+    Free,
+    /// Another has it.
+    Held,
+    /// Another runtime has it, and may keep it idle.
+    Kept,
+}
+
+/// Counts how a call went, also when its future is dropped.
+pub(super) struct AcquireTally<'a> {
+    pub(super) metrics: &'a ClassMetrics,
+    pub(super) tries: bool,
+    pub(super) started: Instant,
+    pub(super) found: Contention,
+    /// How many stood before the call when it came.
+    pub(super) behind: Option<u64>,
+    pub(super) reentered: bool,
+    /// Known once it waits.
+    pub(super) suspicion: Option<Suspicion>,
+    pub(super) outcome: AcquireOutcome,
+}
+
+impl AcquireTally<'_> {
+    /// Another has the lock, by what the server said or this runtime knows.
+    pub(super) fn finds_held(&mut self) {
+        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
+        }
+    }
+
+    /// The lock is not free, or others ask for it.
+    pub(super) fn waits(&mut self, call: &AcquireCall, in_line: &InLine<'_>) {
+        if self.suspicion.is_some() {
+            return;
+        }
+        self.metrics.waits.began(self.started);
+        let (behind, is_held) =
+            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
+        self.behind = Some(behind);
+        if is_held {
+            self.finds_held();
+        }
+        self.suspicion = Some(Suspicion::of(call));
+    }
+
+    pub(super) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+        self.outcome = match outcome {
+            Ok(_) if self.reentered => AcquireOutcome::Reentered,
+            Ok(_) => AcquireOutcome::Acquired,
+            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
+            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
+            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
+            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
+            Err(_) => AcquireOutcome::Error,
+        };
+    }
+}
+
+impl Drop for AcquireTally<'_> {
+    fn drop(&mut self) {
+        if self.suspicion.is_some() {
+            self.metrics.waits.ended(self.started);
+        }
+        self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.found != Contention::Free {
+            self.metrics.contended();
+        }
     }
 }
