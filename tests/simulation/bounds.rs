@@ -23,7 +23,7 @@ const SLACK: Duration = millis(150);
 /// One way of a message at most, and what the server takes for it.
 const WAY: Duration = Duration::from_micros(2_100);
 /// The shortest time between two rounds of heartbeats of a process.
-pub(crate) const ROUND: Duration = millis(20);
+pub(crate) const ROUND: Duration = millis(25);
 /// The shortest pause between two heartbeats of a place, and the longest first pause after a
 /// failure.
 const PAUSE: Duration = millis(25);

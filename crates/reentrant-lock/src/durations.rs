@@ -13,26 +13,21 @@ pub(crate) const LOG_PAUSE: Duration = Duration::from_secs(60);
 /// After how long a call is told that it may wait for itself.
 pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
 
-/// How long the look at the holder may take at the end of a wait. One that ends later than this after
-/// its time shows that the process itself stood still.
+/// How long the look at the holder may take at the end of a wait.
 pub(crate) const LAST_LOOK: Duration = Duration::from_millis(250);
-/// A check for an outage that comes later than this after its time shows that the process stood still.
+/// What comes later than this after its time shows that the process stood still.
 pub(crate) const STOOD_STILL: Duration = Duration::from_millis(500);
-/// What a grant that waits for replicas takes besides its wait, and until it is taken back.
-pub(crate) const WAY: Duration = Duration::from_millis(100);
 /// How long is waited for what comes soon as a rule: the release of a lease that was recalled for a try,
-/// a reply after its deadline, and the releases of a runtime that ends with its thread.
+/// a reply after its deadline, a grant besides its wait for replicas, and the releases of a runtime that
+/// ends with its thread.
 pub(crate) const MOMENT: Duration = Duration::from_millis(50);
 /// For how long a withdrawal goes on after the ttl of what it withdraws.
-pub(crate) const BACKLOG: Duration = Duration::from_secs(3600);
+pub(crate) const LATE: Duration = Duration::from_secs(3600);
 
-/// The shortest pause between two commands about a place.
+/// The shortest pause between two commands about a place, and from one round of heartbeats to the next, so
+/// that many names share one. A place is asked for again so soon after messages may have been lost: with a
+/// round, these are the 50 ms that are promised.
 pub(crate) const PLACE_PAUSE: Duration = Duration::from_millis(25);
-/// How soon a place is asked for again after messages may have been lost. With the pause between
-/// two rounds of heartbeats, these are the 50 ms that are promised.
-pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(30);
-/// The shortest time from one round of heartbeats to the next, so that many names share one.
-pub(crate) const ROUND: Duration = Duration::from_millis(20);
 /// How far ahead of its time a name is looked at when heartbeats are sent.
 pub(crate) const AHEAD: Duration = Duration::from_millis(200);
 

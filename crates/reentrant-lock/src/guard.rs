@@ -7,7 +7,7 @@ use leasehold_core::{
 };
 
 use crate::{
-    engine::{Cleanup, DeliveryEnd, Engine},
+    engine::{DeliveryEnd, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::Lease,
     owner::SharedLease,
@@ -121,7 +121,17 @@ impl Guard {
         held: &Arc<SharedLease>,
         until: Option<Instant>,
     ) -> Result<Option<Self>, ReenterError> {
-        let Some(update) = held.count_in(engine)? else { return Ok(None) };
+        let entered = held
+            .holds
+            .lock_unless(|| engine.is_forked())
+            .map(|mut holds| holds.enter(engine.numbers.change()));
+        let update = match entered {
+            Some(Ok(update)) => update,
+            None | Some(Err(HoldsError::Ended)) => return Ok(None),
+            Some(Err(HoldsError::TooMany)) => {
+                return Err(ReenterError::TooManyHolds { lock: held.lease.name().clone() });
+            }
+        };
         // From here on the hold is the guard's, which takes it off again if it is dropped.
         let guard = Self::new(Arc::clone(engine), Arc::clone(held));
         held.send_holds(engine, update, until).await?;
@@ -156,11 +166,22 @@ impl Guard {
                 _ => Ok(Released::StillHeld(update.count)),
             };
         }
-        match held.end(engine, HoldEnd::Released) {
-            Ok(Some(release)) => end_turn(engine, &held, release).await,
-            Ok(None) => Ok(Released::Ended),
-            Err(reason) => Err(lost(&held, reason)),
-        }
+        let lost = |reason| ReleaseError::Lost(LeaseLost::new(&held.lease, reason));
+        let Some(release) = engine.release(&held, HoldEnd::Released).map_err(lost)? else {
+            return Ok(Released::Ended);
+        };
+        // ADR 0001
+        let until = engine.clock.now() + engine.timing.command_deadline(held.lease.ttl());
+        let error = match release.wait(until, true, false).await {
+            Ok(DeliveryEnd::Released) => return Ok(Released::Ended),
+            Ok(DeliveryEnd::Kept { remaining }) => return Ok(Released::Kept { remaining }),
+            Ok(DeliveryEnd::Lost(reason)) => return Err(lost(reason)),
+            Ok(DeliveryEnd::Gone | DeliveryEnd::Unconfirmed) => heard_too_late(),
+            Err(error) => error.for_no_lock(),
+        };
+        let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
+        let keeps = closed_for(held.lease.closed_until(), engine.clock.now()).is_some();
+        Err(ReleaseError::Unconfirmed { lock, fence, keeps, error })
     }
 
     fn ended(&self) -> ReenterError {
@@ -186,7 +207,7 @@ impl Drop for Guard {
         match held.leave(&self.engine) {
             Some(update) => drop(self.engine.hold(&held.lease, update)),
             // The runtime sends what is to be sent, and a loss was told.
-            None => drop(held.end(&self.engine, HoldEnd::Dropped)),
+            None => drop(self.engine.release(&held, HoldEnd::Dropped)),
         }
     }
 }
@@ -203,25 +224,11 @@ impl fmt::Debug for Guard {
 }
 
 impl SharedLease {
-    /// Counts another hold; `None` when the last one is off.
-    pub(crate) fn count_in(&self, engine: &Engine) -> Result<Option<HoldUpdate>, ReenterError> {
-        let Some(mut holds) = self.holds.lock_unless(|| engine.is_forked()) else {
-            return Ok(None);
-        };
-        match holds.enter(engine.numbers.change()) {
-            Ok(update) => Ok(Some(update)),
-            Err(HoldsError::Ended) => Ok(None),
-            Err(HoldsError::TooMany) => {
-                Err(ReenterError::TooManyHolds { lock: self.lease.name().clone() })
-            }
-        }
-    }
-
     /// Sends the count of holds, and waits for the answer, until `until` at most.
     ///
     /// An answer that does not come refuses nothing: the lease is believed until its deadline
     /// anyway, and the runtime goes on telling the absolute count.
-    pub(crate) async fn send_holds(
+    async fn send_holds(
         &self,
         engine: &Engine,
         update: HoldUpdate,
@@ -254,45 +261,9 @@ impl SharedLease {
     }
 
     /// Takes a hold off; `None` means that it was the last one.
-    pub(crate) fn leave(&self, engine: &Engine) -> Option<HoldUpdate> {
+    fn leave(&self, engine: &Engine) -> Option<HoldUpdate> {
         self.holds.lock_unless(|| engine.is_forked())?.leave(engine.numbers.change())
     }
-
-    /// As [`Engine::release`], for the owner as well.
-    fn end(&self, engine: &Engine, end: HoldEnd) -> Result<Option<Cleanup>, LossReason> {
-        let ended = engine.release(&self.lease, end);
-        if let Some(owner) = &self.owner
-            && !matches!(ended, Err(LossReason::Forked))
-        {
-            owner.forget(&engine.own_holds, &self.lease);
-        }
-        ended
-    }
-}
-
-/// Ends a turn on the server that no other task goes on with, within one command timeout.
-// ADR 0001
-async fn end_turn(
-    engine: &Engine,
-    held: &SharedLease,
-    release: Cleanup,
-) -> Result<Released, ReleaseError> {
-    let until = engine.clock.now() + engine.timing.command_deadline(held.lease.ttl());
-    match release.wait(until, true, false).await {
-        Ok(DeliveryEnd::Released) => Ok(Released::Ended),
-        Ok(DeliveryEnd::Kept { remaining }) => Ok(Released::Kept { remaining }),
-        Ok(DeliveryEnd::Lost(reason)) => Err(lost(held, reason)),
-        Ok(DeliveryEnd::Gone | DeliveryEnd::Unconfirmed) => {
-            Err(unconfirmed(engine, held, heard_too_late()))
-        }
-        Err(error) => Err(unconfirmed(engine, held, error)),
-    }
-}
-
-fn unconfirmed(engine: &Engine, held: &SharedLease, error: StoreError) -> ReleaseError {
-    let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-    let keeps = closed_for(held.lease.closed_until(), engine.clock.now()).is_some();
-    ReleaseError::Unconfirmed { lock, fence, keeps, error: error.for_no_lock() }
 }
 
 /// The lease was held to the end; whether its release or the end of its time came first is unknown.
@@ -302,8 +273,4 @@ fn heard_too_late() -> StoreError {
         "the server answered a release after the lease's time: it has the lease no more",
         "nothing needs to be done",
     )
-}
-
-fn lost(held: &SharedLease, reason: LossReason) -> ReleaseError {
-    ReleaseError::Lost(LeaseLost::new(&held.lease, reason))
 }

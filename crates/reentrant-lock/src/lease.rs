@@ -1,13 +1,8 @@
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{AcquisitionId, Fence, LockName, Stamp, lease::LeaseState};
 use leasehold_watchdog::{HeldLease, Lost};
+use tokio::select;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::LeaseLost;
@@ -104,14 +99,13 @@ pub(crate) async fn run_while_held<T, E>(
     loss: impl Fn() -> Option<LeaseLost>,
     body: impl Future<Output = Result<T, E>>,
 ) -> Result<Result<T, E>, LeaseLost> {
-    let (mut until_lost, mut body) = (pin!(until_lost), pin!(body));
-    poll_fn(|cx| match until_lost.as_mut().poll(cx) {
-        Poll::Ready(loss) => Poll::Ready(Err(loss)),
-        Poll::Pending => body.as_mut().poll(cx).map(|ended| match loss() {
+    select! {
+        biased;
+        loss = until_lost => Err(loss),
+        ended = body => match loss() {
             // The last poll may have taken longer than the leases were believed.
             Some(loss) if ended.is_ok() => Err(loss),
             _ => Ok(ended),
-        }),
-    })
-    .await
+        },
+    }
 }

@@ -10,7 +10,6 @@
 //! - [`Engine`] is what the locks of one runtime share.
 
 mod all;
-mod blocked;
 mod durations;
 mod engine;
 mod error;
@@ -20,12 +19,11 @@ mod lease;
 mod listing;
 mod lock;
 mod once;
-mod outage_patience;
 mod owner;
 mod queue;
+mod reports;
 #[doc(hidden)]
 pub mod seam;
-mod self_wait;
 mod timing;
 mod wait;
 

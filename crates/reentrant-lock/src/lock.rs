@@ -6,8 +6,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Class, Instant, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl,
-    metric::ClassMetrics,
+    Class, LockName, NameError, Replication, RuntimeLabel, Terms, Ttl, metric::ClassMetrics,
 };
 
 use crate::{
@@ -15,9 +14,9 @@ use crate::{
     error::{AcquireError, OptionsError, ReleaseError, WithError},
     guard::Guard,
     lease::{Lease, run_while_held},
-    owner::Owner,
+    owner::{Caller, Owned, Owner},
     timing::Timing,
-    wait::{AcquireCall, LeaseRequest, WaitLimit},
+    wait::{AcquireCall, WaitLimit},
 };
 
 /// A lock by name.
@@ -63,16 +62,6 @@ impl ReentrantLock {
         Self { engine, name, metrics, keep_idle, bad_class: None }
     }
 
-    /// The lock of another name, with the same settings.
-    pub(crate) fn named(&self, name: LockName) -> Self {
-        Self { name, ..self.clone() }
-    }
-
-    /// The same lock, which is never kept idle.
-    pub(crate) fn not_kept(self) -> Self {
-        Self { keep_idle: Duration::ZERO, ..self }
-    }
-
     /// Counts the lock under a class in metrics: 1 to 64 ASCII letters, digits, `-`, `_` and
     /// `.`. Default: `default`.
     #[must_use]
@@ -108,7 +97,7 @@ impl ReentrantLock {
         let Timing { wait, outage_patience, .. } = self.engine.timing;
         Acquire {
             lock: self.clone(),
-            patience: WaitLimit::For(wait),
+            limit: WaitLimit::For(wait),
             outage_patience,
             ttl: None,
             replication: None,
@@ -182,13 +171,14 @@ impl ReentrantLock {
 #[must_use = "an acquire does nothing unless it is awaited"]
 pub struct Acquire {
     pub(crate) lock: ReentrantLock,
-    pub(crate) patience: WaitLimit,
+    pub(crate) limit: WaitLimit,
     outage_patience: Duration,
     ttl: Option<Duration>,
     replication: Option<Replication>,
     max_hold: Option<Duration>,
     min_hold: Option<Duration>,
-    label: Option<RuntimeLabel>,
+    /// What others see as the holder; `None` for the runtime's label.
+    pub(crate) label: Option<RuntimeLabel>,
     renews: bool,
     owner: Option<Owner>,
 }
@@ -196,12 +186,12 @@ pub struct Acquire {
 impl Acquire {
     /// Waits for at most this long, up to 365 days; zero tries once. Default: the runtime's.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { patience: WaitLimit::For(wait), ..self }
+        Self { limit: WaitLimit::For(wait), ..self }
     }
 
     /// Waits without a limit.
     pub fn wait_forever(self) -> Self {
-        Self { patience: WaitLimit::Forever, ..self }
+        Self { limit: WaitLimit::Forever, ..self }
     }
 
     /// Fails as [`Unavailable`](AcquireError::Unavailable) after this long without any answer of
@@ -253,17 +243,6 @@ impl Acquire {
         Self { min_hold: Some(hold), ..self }
     }
 
-    /// The same acquire of another lock.
-    pub(crate) fn of(&self, name: LockName, patience: WaitLimit) -> Self {
-        let acquire = self.clone();
-        Self { lock: acquire.lock.named(name), patience, ..acquire }
-    }
-
-    /// What others see as the holder. Default: the runtime's label.
-    pub(crate) fn label(self, label: RuntimeLabel) -> Self {
-        Self { label: Some(label), ..self }
-    }
-
     /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
     /// [scope](Owner::scope), else a fresh one.
     pub fn owner(self, owner: &Owner) -> Self {
@@ -284,7 +263,7 @@ impl Acquire {
     ///
     /// As awaiting the acquire.
     pub async fn try_acquire(self) -> Result<Option<Guard>, AcquireError> {
-        match Box::pin(Self { patience: WaitLimit::Try, ..self }.validated()?.run()).await {
+        match (Self { limit: WaitLimit::Try, ..self }).await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),
             Err(error) => Err(error),
@@ -323,40 +302,39 @@ impl Acquire {
         ended.map_err(WithError::Body)
     }
 
-    fn validated(self) -> Result<AcquireCall, AcquireError> {
-        let terms = self.checked_terms();
-        let Self {
-            lock, patience, outage_patience, max_hold, min_hold, label, renews, owner, ..
-        } = self;
-        let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
-        if owner.as_ref().is_some_and(|owner| !owner.belongs_to(engine.runtime_id())) {
-            return Err(AcquireError::ForeignOwner { lock: name });
+    /// Checks the options; the call begins now.
+    fn begin(self) -> Result<AcquireCall, AcquireError> {
+        let runtime = self.lock.engine.runtime_id();
+        if self.owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
+            return Err(AcquireError::ForeignOwner { lock: self.lock.name });
         }
-        let terms = match terms {
+        let terms = match self.checked_terms() {
             Ok(terms) => terms,
-            Err(option) => return Err(AcquireError::Options { lock: name, option }),
+            Err(option) => return Err(AcquireError::Options { lock: self.lock.name, option }),
         };
-        let tries = matches!(patience, WaitLimit::Try | WaitLimit::For(Duration::ZERO));
-        let caller = None;
-        let request = LeaseRequest {
+        let Self { lock, limit, outage_patience, max_hold, min_hold, label, renews, .. } = self;
+        let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
+        let (owner, owned) = match (self.owner, Owner::of_scope(runtime)) {
+            (Some(owner), _) => (Some(owner), Owned::Given),
+            (None, Some(owner)) => (Some(owner), Owned::Scoped),
+            (None, None) => (None, Owned::Fresh),
+        };
+        Ok(AcquireCall {
+            started: engine.clock.now(),
+            engine,
+            name,
+            metrics,
             terms,
-            tries,
+            limit,
+            tries: matches!(limit, WaitLimit::Try | WaitLimit::For(Duration::ZERO)),
+            outage_patience,
             renews,
             max_hold,
             min_hold,
             keep_idle,
-            caller,
             label,
-            metrics,
-        };
-        Ok(AcquireCall {
-            engine,
-            name,
-            request,
-            limit: patience,
-            outage_patience,
             owner,
-            started: Instant::default(),
+            caller: Caller::here(owned),
             recall_ends: None,
         })
     }
@@ -365,16 +343,15 @@ impl Acquire {
         if let Some(error) = &self.lock.bad_class {
             return Err(OptionsError::Class((**error).clone()));
         }
-        let timing = &self.lock.engine.timing;
-        timing.check_idle(self.lock.keep_idle)?;
-        let Timing { ttl, acks, .. } = *timing;
-        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
-        let acks = self.replication.unwrap_or(acks);
-        let wait = match self.patience {
+        let wait = match self.limit {
             WaitLimit::For(wait) => wait,
             WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
         };
-        OptionsError::check_waits(wait, self.outage_patience)?;
+        let (keep_idle, outage_patience) = (self.lock.keep_idle, self.outage_patience);
+        let timing = Timing { wait, keep_idle, outage_patience, ..self.lock.engine.timing };
+        let Timing { ttl, acks, .. } = timing.validated()?;
+        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
+        let acks = self.replication.unwrap_or(acks);
         if self.max_hold == Some(Duration::ZERO) {
             return Err(OptionsError::MaxHold);
         }
@@ -409,9 +386,6 @@ impl IntoFuture for Acquire {
     /// Dropping the future at any point takes its effect back; a waiter that comes back queues
     /// anew.
     fn into_future(self) -> Self::IntoFuture {
-        match self.validated() {
-            Ok(call) => Box::pin(call.run()),
-            Err(error) => Box::pin(std::future::ready(Err(error))),
-        }
+        Box::pin(async move { self.begin()?.run().await })
     }
 }

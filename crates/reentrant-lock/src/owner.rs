@@ -6,9 +6,12 @@ use std::{
 
 use leasehold_core::{LockName, Mutex, NameMap, RuntimeId, lease::Holds};
 use leasehold_watchdog::HeldLease;
-use tokio::{sync::Notify, task};
+use tokio::{
+    sync::{Notify, futures::Notified},
+    task,
+};
 
-use crate::{error::SelfWait, graph::OwnHolds};
+use crate::error::SelfWait;
 
 /// An identity within this process that may re-enter the locks it holds.
 ///
@@ -54,10 +57,6 @@ impl WeakOwner {
     pub(crate) fn upgrade(&self) -> Option<Owner> {
         self.0.upgrade().map(Owner)
     }
-
-    pub(crate) fn is(&self, owner: &Owner) -> bool {
-        Weak::as_ptr(&self.0) == Arc::as_ptr(&owner.0)
-    }
 }
 
 tokio::task_local! {
@@ -96,15 +95,14 @@ impl Owner {
     }
 
     /// The owner got a lease; its other waiters re-enter it.
-    pub(crate) fn gain(&self, holds: &OwnHolds, held: &Arc<SharedLease>) {
+    pub(crate) fn gain(&self, held: &Arc<SharedLease>) {
         let name = held.lease.name();
         self.0.leases.lock().insert(name.clone(), Arc::downgrade(held));
-        holds.gained(name, self);
         self.0.gained.notify_waiters();
     }
 
     /// A lease of the owner is over.
-    pub(crate) fn forget(&self, holds: &OwnHolds, lease: &HeldLease) {
+    pub(crate) fn forget(&self, lease: &HeldLease) {
         let mut leases = self.0.leases.lock();
         // A newer lease of the same name may have taken its place.
         let is_this = |held: &Weak<SharedLease>| {
@@ -112,7 +110,6 @@ impl Owner {
         };
         if leases.get(lease.name()).is_some_and(is_this) {
             leases.remove(lease.name());
-            holds.lost(lease.name(), self);
         }
     }
 
@@ -142,18 +139,24 @@ impl Owner {
         Arc::as_ptr(&self.0).addr()
     }
 
-    pub(crate) fn gained(&self) -> impl Future<Output = ()> {
+    /// Resolves when the owner gets a lease.
+    pub(crate) fn gained(&self) -> Notified<'_> {
         self.0.gained.notified()
     }
 }
 
 /// Who asks for a lock: in which task, and with which owner.
-// One type: very many names are held, and two would take more memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Caller {
-    Spawned(task::Id, Owned),
+pub(crate) struct Caller {
+    task: CallingTask,
+    owned: Owned,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallingTask {
+    Spawned(task::Id),
     /// What `block_on` runs has no id, and stays on its thread.
-    Blocks(ThreadId, Owned),
+    Blocks(ThreadId),
 }
 
 /// Where the owner of a call comes from.
@@ -168,23 +171,8 @@ pub(crate) enum Owned {
 
 impl Caller {
     pub(crate) fn here(owned: Owned) -> Self {
-        match task::try_id() {
-            Some(task) => Self::Spawned(task, owned),
-            None => Self::Blocks(thread::current().id(), owned),
-        }
-    }
-
-    fn owned(self) -> Owned {
-        let (Self::Spawned(_, owned) | Self::Blocks(_, owned)) = self;
-        owned
-    }
-
-    fn is_same_task(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Spawned(one, _), Self::Spawned(other, _)) => one == other,
-            (Self::Blocks(one, _), Self::Blocks(other, _)) => one == other,
-            _ => false,
-        }
+        let blocks = || CallingTask::Blocks(thread::current().id());
+        Self { task: task::try_id().map_or_else(blocks, CallingTask::Spawned), owned }
     }
 
     /// How this call may wait for itself, if `holder` acquired the lock for which it waits.
@@ -192,9 +180,10 @@ impl Caller {
     /// Suspicious: the very task that acquired it waits, or a call outside of every scope waits for
     /// one inside. Other tasks of a process contend for a lock in the usual way.
     pub(crate) fn waits_for_itself(self, holder: Self) -> Option<SelfWait> {
-        match (self.owned(), holder.owned()) {
-            (Owned::Fresh, _) if self.is_same_task(holder) => Some(SelfWait::WithoutOwner),
-            _ if self.is_same_task(holder) => Some(SelfWait::OtherOwner),
+        let is_same_task = self.task == holder.task;
+        match (self.owned, holder.owned) {
+            (Owned::Fresh, _) if is_same_task => Some(SelfWait::WithoutOwner),
+            _ if is_same_task => Some(SelfWait::OtherOwner),
             (Owned::Fresh, Owned::Scoped) => Some(SelfWait::OutsideScope),
             _ => None,
         }

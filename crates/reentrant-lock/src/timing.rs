@@ -40,22 +40,22 @@ impl Timing {
     ///
     /// [`OptionsError`] naming the time that is out of range.
     pub fn validated(self) -> Result<Self, OptionsError> {
-        let Self { claim_window, command_timeout, blocked_after, .. } = self;
+        let Self { claim_window, command_timeout, blocked_after, wait, keep_idle, .. } = self;
+        let patience = self.outage_patience;
         SettingError::check("claim window", claim_window, Duration::from_millis(50)..)?;
         SettingError::check("command timeout", command_timeout, Duration::from_millis(10)..)?;
         SettingError::check("blocked report", blocked_after, Duration::from_millis(100)..)?;
-        OptionsError::check_waits(self.wait, self.outage_patience)?;
-        self.check_idle(self.keep_idle)?;
-        Ok(self)
-    }
-
-    /// Checks a time for which locks are kept idle against its range.
-    pub(crate) fn check_idle(&self, keep_idle: Duration) -> Result<(), OptionsError> {
+        if wait > OptionsError::MAX_WAIT {
+            return Err(OptionsError::Wait { wait });
+        }
+        if patience < OptionsError::MIN_OUTAGE_PATIENCE {
+            return Err(OptionsError::OutagePatience { patience });
+        }
         let longest = self.longest_idle();
         if keep_idle > longest {
             return Err(OptionsError::KeepIdle { keep_idle, longest });
         }
-        Ok(())
+        Ok(self)
     }
 
     /// The longest time for which a lock can be kept idle: the ttl, less what a task needs that

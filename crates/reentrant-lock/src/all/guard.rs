@@ -1,11 +1,21 @@
-use std::{fmt, future::Future, ops::Deref};
+use std::{
+    fmt,
+    future::Future,
+    ops::{Deref, Index},
+    sync::Arc,
+    time::Duration,
+};
 
-use futures_util::future::join_all;
+use futures_util::{
+    FutureExt,
+    future::{join_all, select_all},
+};
+use leasehold_core::{LockName, Stamp};
 
-use super::leases::AllLeases;
 use crate::{
-    error::ReleaseError,
+    error::{LeaseLost, ReleaseError},
     guard::{Guard, Released},
+    lease::Lease,
 };
 
 /// One hold of each of several leases; it dereferences to [`AllLeases`], which gives them by name.
@@ -14,14 +24,10 @@ use crate::{
 #[must_use = "a guard that is dropped releases the locks at once"]
 pub struct AllGuard {
     pub(super) leases: AllLeases,
-    guards: Vec<Guard>,
+    pub(super) guards: Vec<Guard>,
 }
 
 impl AllGuard {
-    pub(super) fn new(guards: Vec<Guard>) -> Self {
-        Self { leases: AllLeases(guards.iter().map(Guard::lease).collect()), guards }
-    }
-
     /// Returns a view of the leases for others to watch.
     pub fn leases(&self) -> AllLeases {
         self.leases.clone()
@@ -76,5 +82,81 @@ impl Deref for AllGuard {
 impl fmt::Debug for AllGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AllGuard").field("guards", &self.guards).finish_non_exhaustive()
+    }
+}
+
+/// A view of several leases that were taken together: it neither prolongs nor ends them.
+///
+/// Each is there by the name of its lock, which panics where [`get`](Self::get) returns `None`:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use leasehold::LockRuntime;
+///
+/// let locks = LockRuntime::embedded()?;
+/// let both = locks.all(["accounts/3", "accounts/7"])?.acquire().await?;
+/// println!("write to account 7 with {}", both["accounts/7"].stamp());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct AllLeases(pub(super) Arc<[Lease]>);
+
+impl AllLeases {
+    /// Returns the leases, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Lease> {
+        self.0.iter()
+    }
+
+    /// Returns the lease of a name; `None` if that is not one of the locks.
+    pub fn get(&self, name: impl AsRef<str>) -> Option<&Lease> {
+        let name = name.as_ref();
+        self.iter().find(|lease| lease.name().as_str() == name)
+    }
+
+    /// Returns each lock with its stamp: hand it to the storage with every write that the lock guards.
+    pub fn stamps(&self) -> impl Iterator<Item = (&LockName, Stamp)> {
+        self.iter().map(|lease| (lease.name(), lease.stamp()))
+    }
+
+    /// Returns whether all leases are held; looks at the clock first.
+    pub fn are_held(&self) -> bool {
+        self.iter().all(Lease::is_held)
+    }
+
+    /// Returns for how long all leases may be believed without another renewal; zero when one is over.
+    pub fn remaining(&self) -> Duration {
+        self.iter().map(Lease::remaining).min().unwrap_or_default()
+    }
+
+    /// Returns a future that borrows nothing, and resolves when the first of the leases is over, to
+    /// which one, and why. After a release it resolves with
+    /// [`LossReason::Gone`](leasehold_core::lease::LossReason::Gone).
+    pub fn lost(&self) -> impl Future<Output = LeaseLost> + Send + Unpin + use<> {
+        let lost = self
+            .iter()
+            .cloned()
+            .map(|lease| lease.lost().map(move |end| LeaseLost::at_end(&lease.0, end)));
+        select_all(lost).map(|(first, ..)| first)
+    }
+
+    /// The first lease that is lost already.
+    pub(super) fn loss(&self) -> Option<LeaseLost> {
+        self.iter().find_map(Lease::loss)
+    }
+}
+
+/// The lease of a name.
+///
+/// # Panics
+///
+/// Panics if that is not one of the locks; [`AllLeases::get`] does not.
+impl<N: AsRef<str>> Index<N> for AllLeases {
+    type Output = Lease;
+
+    fn index(&self, name: N) -> &Lease {
+        let name = name.as_ref();
+        self.get(name).unwrap_or_else(|| panic!("{name:?} is not one of the locks"))
     }
 }

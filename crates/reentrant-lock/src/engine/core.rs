@@ -1,25 +1,29 @@
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     mem,
-    sync::{Arc, OnceLock, Weak},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
     time::Duration,
 };
 
 use leasehold_core::{
-    AtHome, Class, Clock, Entropy, Instant, LockStore, Mutex, RuntimeId, RuntimeLabel, StoreError,
-    Ttl,
+    AtHome, Class, Clock, Entropy, Instant, LockName, LockStore, Mutex, RuntimeId, RuntimeLabel,
+    StoreError, Ttl,
     metric::{ClassMetrics, Metrics},
     outage::{OutageWatch, WatchedStore},
 };
 use leasehold_watchdog::{Watchdog, Watches};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
-use crate::{graph::OwnHolds, owner::Owner, queue::Numbers, seam::Rules, timing::Timing};
+use crate::{owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing};
 
 use super::{
-    executor::Executor, kept::LastReleases, names::NameTable, outbox::Outbox, reports::Reports,
-    shutdown::ShutdownState, watermarks::Watermarks,
+    executor::Executor, kept::LastReleases, names::NameTable, outbox::Outbox,
+    watermarks::Watermarks,
 };
 
 /// What an [`Engine`] is made of.
@@ -65,8 +69,6 @@ pub struct Engine {
     pub(super) names: NameTable,
     pub(super) outbox: Outbox,
     pub(crate) watermarks: Watermarks,
-    /// The locks that owners of this runtime hold.
-    pub(crate) own_holds: OwnHolds,
     pub(crate) reports: Mutex<Reports>,
     pub(crate) ending: ShutdownState,
     pub(super) me: Weak<Self>,
@@ -97,6 +99,12 @@ impl Engine {
     /// [`StoreError`] of kind `Config` in a fork of the process that made the runtime.
     pub(crate) fn check_process(&self) -> Result<(), StoreError> {
         if self.is_forked() { Err(self.outages().origin().error()) } else { Ok(()) }
+    }
+
+    /// Resolves in a fork, to the error of all calls there.
+    pub(crate) async fn until_forked(&self) -> StoreError {
+        // By hand: it wakes nobody, and looks whenever its task is polled.
+        poll_fn(|_| self.check_process().map_or_else(Poll::Ready, |()| Poll::Pending)).await
     }
 
     /// A new owner, who may re-enter what it holds.
@@ -172,7 +180,7 @@ impl Drop for Engine {
             return;
         }
         // The watchdog ends with its handle.
-        self.names.agenda.stop();
+        self.names.agenda.changed.notify_one();
         let idle = self.names.take_idle();
         if !idle.is_empty() {
             let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
@@ -207,4 +215,49 @@ pub struct Footprint {
     /// Names whose last fence is remembered; idle ones are forgotten within 20 minutes of use of
     /// the runtime.
     pub watermarks: usize,
+}
+
+/// What a shutdown or a drain could do in its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use = "leases that were not released stay closed until their ttl ends"]
+pub struct ShutdownReport {
+    /// How many leases were held when the shutdown began, or when the time of the drain was over;
+    /// their holders saw them as lost.
+    pub held: usize,
+    /// The locks of leases that ended, and whose release the server has not confirmed in time, in
+    /// order; free when their ttl ends. Acquires that failed or were given up are not listed: a
+    /// place or grant that one of them may have left expires by itself.
+    pub unreleased: Vec<LockName>,
+}
+
+/// How far the end of a runtime has come.
+#[derive(Debug, Default)]
+pub(crate) struct ShutdownState {
+    refuses: AtomicBool,
+    drains: AtomicBool,
+    /// Of a drain, once it is over.
+    pub(super) report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
+}
+
+impl ShutdownState {
+    /// From now on no call gets a new lease.
+    pub(super) fn refuse(&self) {
+        self.refuses.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on calls are refused as those of a runtime that drains.
+    pub(super) fn begin_drain(&self) {
+        self.drains.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn refuses(&self) -> bool {
+        self.refuses.load(Ordering::SeqCst)
+    }
+
+    /// Whether a drain has begun, and its report is not there yet.
+    pub(crate) fn is_draining(&self) -> bool {
+        let is_over = || self.report.get().is_some_and(|report| report.borrow().is_some());
+        self.drains.load(Ordering::SeqCst) && !is_over()
+    }
 }

@@ -6,11 +6,9 @@ use leasehold_core::{
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
 };
 use leasehold_watchdog::HeldLease;
+use tokio::sync::Notify;
 
-use crate::{
-    durations::BACKLOG,
-    queue::{TurnId, TurnRelease},
-};
+use crate::queue::{TurnId, TurnRelease};
 
 use super::repeat_rules::{Belief, DeliveryEnd};
 
@@ -23,59 +21,40 @@ pub(crate) struct Delivery {
     pub(super) kind: DeliveryKind,
     /// When the acquisition or lease expires on the server by itself.
     pub(super) expires: Instant,
-    /// When a withdrawal is given up: it goes on after `expires`.
-    pub(super) gives_up_at: Instant,
+    /// The turn that it ends, if the state of its name waits for the answer.
+    pub(super) turn: Option<TurnId>,
+    /// What the holder knew, if a holder sends it: its first copy queues no place.
+    pub(super) belief: Option<Belief>,
+    /// Until when the lock is to stay closed after its release.
+    pub(super) closed_until: Option<Instant>,
     /// How a release is counted; `None` if it is not counted, or was counted before.
     pub(super) via: Option<ReleaseVia>,
     pub(super) metrics: Arc<ClassMetrics>,
+    /// Notified when the next copy is to be sent at once.
+    pub(super) hurry: Arc<Notify>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum DeliveryKind {
     /// End a lease.
-    Release {
-        fence: Fence,
-        closed_until: Option<Instant>,
-        /// Who sends it; `None` where the state of the name does not wait for the answer.
-        sender: Option<Sender>,
-    },
+    Release(Fence),
     /// Take an acquisition back, whatever it has by now.
     Withdraw,
     /// Count the holds of a lease that goes on.
     Hold { lease: Arc<HeldLease>, update: HoldUpdate },
 }
 
-/// Who sends the release that ends a turn.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Sender {
-    /// The task that gave the last lease back; the release queues no place.
-    Holder(Belief),
-    /// The runtime, which queues with the release for the tasks that wait by then.
-    Runtime,
-}
-
 impl Delivery {
+    /// A release for whose answer the state of the name does not wait.
     pub(super) fn release(
         now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
-        release: &TurnRelease,
-        sender: Option<Sender>,
+        release: TurnRelease,
     ) -> Self {
-        let TurnRelease { turn: TurnId { id, first: fence }, ttl, closed_until, via } = *release;
-        let kind = DeliveryKind::Release { fence, closed_until, sender };
-        Self { via, ..Self::of(now, name, metrics, id, ttl, kind) }
-    }
-
-    pub(super) fn withdrawal(
-        now: Instant,
-        name: &LockName,
-        metrics: &Arc<ClassMetrics>,
-        id: AcquisitionId,
-        ttl: Ttl,
-    ) -> Self {
-        let withdrawal = Self::of(now, name, metrics, id, ttl, DeliveryKind::Withdraw);
-        Self { via: Some(ReleaseVia::Withdraw), ..withdrawal }
+        let TurnRelease { turn: TurnId { id, first }, ttl, closed_until, via, hurry } = release;
+        let kind = DeliveryKind::Release(first);
+        Self { closed_until, via, hurry, ..Self::of(now, name, metrics, id, ttl, kind) }
     }
 
     /// The count of holds of a lease. It extends the lease, so there is none after a loss.
@@ -87,7 +66,7 @@ impl Delivery {
         Some(Self { expires: until, ..hold })
     }
 
-    fn of(
+    pub(super) fn of(
         now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
@@ -96,38 +75,14 @@ impl Delivery {
         kind: DeliveryKind,
     ) -> Self {
         let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
-        let gives_up_at = expires + BACKLOG;
-        Self { name, id, ttl, kind, expires, gives_up_at, via: None, metrics }
+        let (turn, belief, closed_until, via) = (None, None, None, None);
+        let hurry = Arc::default();
+        Self { name, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
     }
 
-    /// The turn that the release ends, if the state of its name waits for that.
-    pub(super) fn turn(&self) -> Option<TurnId> {
-        match &self.kind {
-            DeliveryKind::Release { fence, sender: Some(_), .. } => {
-                Some(TurnId { id: self.id, first: *fence })
-            }
-            _ => None,
-        }
-    }
-
-    /// The lock that stays closed until the command is executed.
-    pub(super) fn closes(&self) -> Option<LockName> {
-        matches!(self.kind, DeliveryKind::Release { .. }).then(|| self.name.clone())
-    }
-
-    pub(super) fn belief(&self) -> Option<Belief> {
-        match self.kind {
-            DeliveryKind::Release { sender: Some(Sender::Holder(belief)), .. } => Some(belief),
-            _ => None,
-        }
-    }
-
-    /// Until when the lock is to stay closed after its release.
-    pub(super) fn closed_until(&self) -> Option<Instant> {
-        match self.kind {
-            DeliveryKind::Release { closed_until, .. } => closed_until,
-            DeliveryKind::Withdraw | DeliveryKind::Hold { .. } => None,
-        }
+    /// Whether the lock stays closed until the command is executed.
+    pub(super) fn is_release(&self) -> bool {
+        matches!(self.kind, DeliveryKind::Release(_))
     }
 
     pub(super) fn is_withdrawal(&self) -> bool {
@@ -136,14 +91,13 @@ impl Delivery {
 
     /// Whether a task waits for the answer, or a lock is to stay closed and its ttl may end before.
     pub(super) fn is_awaited(&self, is_first: bool) -> bool {
-        match &self.kind {
-            DeliveryKind::Release { closed_until: Some(_), .. } => true,
-            DeliveryKind::Release { sender: Some(Sender::Runtime), .. } => {
-                self.via != Some(ReleaseVia::Drop)
+        match self.kind {
+            DeliveryKind::Release(_) if self.closed_until.is_some() => true,
+            DeliveryKind::Release(_) if self.belief.is_none() => {
+                self.turn.is_some() && self.via != Some(ReleaseVia::Drop)
             }
-            DeliveryKind::Release { sender: Some(Sender::Holder(_)), .. }
-            | DeliveryKind::Hold { .. } => is_first,
-            DeliveryKind::Release { sender: None, .. } | DeliveryKind::Withdraw => false,
+            DeliveryKind::Release(_) | DeliveryKind::Hold { .. } => is_first,
+            DeliveryKind::Withdraw => false,
         }
     }
 

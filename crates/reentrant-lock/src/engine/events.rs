@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, Fence, Instant, LockName, StoreError, Terms,
+    AcquisitionId, Class, Fence, Instant, LockName, Terms,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
@@ -12,7 +12,7 @@ use leasehold_core::{
 use leasehold_watchdog::{HeldLease, ReleasedLease};
 
 use crate::{
-    owner::Caller,
+    owner::{Caller, Owner, SharedLease},
     queue::{
         AfterLease, Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease,
     },
@@ -20,7 +20,7 @@ use crate::{
 
 use super::{
     core::Engine,
-    delivery::{Delivery, Sender},
+    delivery::{Delivery, DeliveryKind},
     kept::IdleSince,
     names::{NameEntry, Shard},
     repeat_rules::Belief,
@@ -39,6 +39,19 @@ impl Engine {
         let entry = shard.get(name)?;
         let lease = self.watches.holder(entry.state.watch()?)?;
         Some((lease, entry.holder?))
+    }
+
+    /// The owner that holds a lock, if one does.
+    pub(crate) fn owner_of(&self, name: &LockName) -> Option<Owner> {
+        let owner = self.names.lock(name)?.get(name)?.owner.as_ref()?.upgrade()?;
+        let is_held = owner.held(name)?.lease.is_held();
+        is_held.then_some(owner)
+    }
+
+    /// The owners that hold a lock, in the order of the locks' names.
+    pub(crate) fn owners(&self) -> Vec<Owner> {
+        let names = self.names.names_of(NameState::is_known_held);
+        names.iter().filter_map(|name| self.owner_of(name)).collect()
     }
 
     /// Applies an event to the state of a name, if it has one; `None` also in a fork.
@@ -102,14 +115,17 @@ impl Engine {
         let (mut cleanups, effects) = (Vec::new(), &mut env.effects);
         let metrics = effects.metrics.as_ref().unwrap_or(&entry.metrics);
         if let Some(Outgoing::Release(release)) = &effects.send {
-            let sender = Some(Sender::Runtime);
-            let release = Delivery::release(env.now, env.name, metrics, release, sender);
-            cleanups.extend(Cleanup::new(self, release, None));
+            let turn = Some(release.turn);
+            let release = Delivery::release(env.now, env.name, metrics, release.clone());
+            cleanups.extend(Cleanup::new(self, Delivery { turn, ..release }));
         }
         for (id, ttl) in effects.withdraw.drain(..) {
-            let withdrawal = Delivery::withdrawal(env.now, env.name, metrics, id, ttl);
-            if let Some(cleanup) = Cleanup::new(self, withdrawal, None) {
-                entry.state.withdrawals.add(id);
+            let (via, kind) = (Some(ReleaseVia::Withdraw), DeliveryKind::Withdraw);
+            let withdrawal = Delivery::of(env.now, env.name, metrics, id, ttl, kind);
+            let withdrawal = Delivery { via, ..withdrawal };
+            let hurry = Arc::clone(&withdrawal.hurry);
+            if let Some(cleanup) = Cleanup::new(self, withdrawal) {
+                entry.state.withdrawals.add(id, hurry);
                 cleanups.push(cleanup);
             }
         }
@@ -118,30 +134,27 @@ impl Engine {
 
     /// Does what a rule has asked for, outside of every lock.
     fn carry_out(&self, name: &LockName, effects: Effects, may_be_kept: bool) {
-        let Effects { wake, discarded, send, forget, lost, ended, kept, metrics, .. } = effects;
-        drop(discarded);
-        if let Some(watch) = forget {
+        drop(effects.discarded);
+        if let Some(watch) = effects.ended.and_then(|ended| ended.watch) {
             // The lease of it that is held is over.
-            if let Some(reason) = lost
+            if let Some(reason) = effects.lost
                 && let Some(lease) = self.watches.holder(watch)
             {
                 let _ = lease.lose(reason);
             }
             self.watches.forget(watch);
         }
-        wake.into_iter().for_each(Waker::wake);
-        if let Some(metrics) = metrics {
-            if let Some(ended) = ended {
-                metrics.turn(ended.leases);
-            }
-            if let Some(outcome) = kept {
-                metrics.kept(outcome);
-            }
+        effects.wake.into_iter().for_each(Waker::wake);
+        effects.hurry.iter().for_each(|sender| sender.notify_one());
+        effects.released.iter().for_each(|tries| tries.notify_waiters());
+        if let Some(metrics) = effects.metrics {
+            effects.ended.iter().for_each(|ended| metrics.turn(ended.leases));
+            effects.kept.into_iter().for_each(|outcome| metrics.kept(outcome));
         }
-        if let Some(ended) = ended.filter(|_| may_be_kept) {
+        if let Some(ended) = effects.ended.filter(|_| may_be_kept) {
             self.watermarks.on_kept_turn_end(name, ended);
         }
-        let Some(command) = send else { return };
+        let Some(command) = effects.send else { return };
         let Some(engine) = self.me.upgrade() else { return };
         match command {
             Outgoing::Confirm(grant) => self.spawn(engine.confirm(*grant)),
@@ -169,25 +182,32 @@ impl Engine {
     /// Why the lease had been lost before.
     pub(crate) fn release(
         &self,
-        lease: &Arc<HeldLease>,
+        held: &SharedLease,
         end: HoldEnd,
     ) -> Result<Option<Cleanup>, LossReason> {
+        let SharedLease { lease, owner, .. } = held;
         let released = self.with(lease.name(), |entry, env| {
             if !entry.state.has_lease(lease.fence()) {
                 return None;
             }
             env.effects.metrics = Some(Arc::clone(lease.metrics()));
             let released = lease.release(env.now);
-            let (after, cleanup) = self.leave_turn(&mut entry.state, env, lease, &released, end);
-            Some((released, after, cleanup))
+            let (is_settled, cleanup) =
+                self.leave_turn(&mut entry.state, env, lease, &released, end);
+            Some((released, is_settled, cleanup))
         });
-        let (released, after, cleanup) = released.flatten().unwrap_or_else(|| {
+        let (released, is_settled, cleanup) = released.flatten().unwrap_or_else(|| {
             // Whatever else ends a turn marks its lease as lost first: then this has no effect.
             let _ = lease.lose(LossReason::ForceReleased);
-            (lease.release(self.clock.now()), AfterLease::WasOver, None)
+            (lease.release(self.clock.now()), false, None)
         });
         let before = released.state;
         released.notify(end);
+        if let Some(owner) = owner
+            && before != LeaseState::Lost(LossReason::Forked)
+        {
+            owner.forget(lease);
+        }
         let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
         if let LeaseState::Lost(reason) = before {
             if worth_releasing(reason) {
@@ -195,13 +215,14 @@ impl Engine {
             }
             return Err(reason);
         }
-        if let AfterLease::Settled = after {
+        if is_settled {
             lease.metrics().release(ReleaseOutcome::Released, via);
         }
         Ok(cleanup)
     }
 
     /// Takes a lease that was released off its turn; the runtime keeps the lock if other tasks wait.
+    /// Yields whether that ended the lease for good, and otherwise the release for its holder to send.
     fn leave_turn(
         &self,
         state: &mut NameState,
@@ -209,50 +230,49 @@ impl Engine {
         lease: &Arc<HeldLease>,
         released: &ReleasedLease,
         end: HoldEnd,
-    ) -> (AfterLease, Option<Cleanup>) {
+    ) -> (bool, Option<Cleanup>) {
         let closed_until = released.closed_until;
         let lease_until = match released.state {
             LeaseState::Held { until } => until,
             LeaseState::Lost(reason) => {
                 state.on_lost(env, TurnId::of(lease.turn()), reason, closed_until);
-                return (AfterLease::WasOver, None);
+                return (false, None);
             }
-            LeaseState::Released => return (AfterLease::WasOver, None),
+            LeaseState::Released => return (false, None),
         };
         let (watch, until) = (state.watch(), released.belief);
         let dropped = end == HoldEnd::Dropped;
         let after = state.on_release(env, lease.fence(), until, closed_until, dropped);
-        if let (Some(watch), None) = (watch, env.effects.forget) {
+        if let (Some(watch), None) = (watch, env.effects.ended) {
             // Inside the lock: the next lease of the turn is watched after this one.
             self.watches.vacate(watch);
         }
-        let AfterLease::Ends(release) = after else { return (after, None) };
+        let release = match after {
+            AfterLease::Settled => return (true, None),
+            AfterLease::Dropped | AfterLease::WasOver => return (false, None),
+            AfterLease::Ends(release) => release,
+        };
         // That of the lease, which `max_hold` may end before its turn.
         let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
-        let sender = Sender::Holder(Belief { until: lease_until, overdue_at });
-        let (name, metrics) = (lease.name(), lease.metrics());
-        let release = Delivery::release(env.now, name, metrics, &release, Some(sender));
-        (after, Cleanup::new(self, release, Some(Arc::clone(lease))))
+        let belief = Some(Belief { until: lease_until, overdue_at });
+        let turn = Some(release.turn);
+        let release = Delivery::release(env.now, lease.name(), lease.metrics(), release);
+        let release = Delivery { turn, belief, ..release };
+        (false, Cleanup::new(self, release))
     }
 
     /// Ends a lease on the server. Its turn has ended here.
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
         let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
-        let release = TurnRelease { turn, ttl, closed_until: lease.closed_until(), via: Some(via) };
+        let (closed_until, via, hurry) = (lease.closed_until(), Some(via), Arc::default());
+        let release = TurnRelease { turn, ttl, closed_until, via, hurry };
         let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
-        drop(Cleanup::new(self, Delivery::release(now, name, metrics, &release, None), None));
+        drop(Cleanup::new(self, Delivery::release(now, name, metrics, release)));
     }
 
     /// Sends the count of holds. It extends the lease, so never after a loss.
     pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
-        Cleanup::new(self, Delivery::hold(self.clock.now(), lease, update)?, None)
-    }
-
-    /// A withdrawal was answered or given up.
-    pub(super) fn on_withdrawn(&self, withdrawal: &Delivery) {
-        self.with(&withdrawal.name, |entry, env| {
-            entry.state.withdrawals.on_end(&mut env.effects.wake, withdrawal.id);
-        });
+        Cleanup::new(self, Delivery::hold(self.clock.now(), lease, update)?)
     }
 
     /// A turn is lost. Its lease is marked as lost already.
@@ -292,23 +312,18 @@ impl Engine {
         let Some(shortest) = beats.iter().map(timeout).min() else { return };
         let now = self.clock.now();
         let heartbeats = Heartbeats { batch, label: self.label.clone() };
-        match self.store.ask(now, heartbeats, now + shortest).await {
-            Ok(answers) => {
-                beats.iter().zip(answers).for_each(|(beat, answer)| self.on_beat(beat, answer));
-            }
-            Err(error) => beats.iter().for_each(|beat| self.on_beat(beat, Err(error.clone()))),
-        }
-    }
-
-    fn on_beat(&self, beat: &Beat, result: Result<AcquireAnswer, StoreError>) {
-        let Waiter { name, id, .. } = &beat.waiter;
-        if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            self.saw(beat.sent_at, name, granted);
-        }
-        let answer = TimedAnswer { sent_at: beat.sent_at, result: self.counted(result) };
+        let answers = self.store.ask(now, heartbeats, now + shortest).await;
+        let answers = answers.unwrap_or_else(|error| vec![Err(error); beats.len()]);
         // Also where no task waits any more: the grant is taken back then.
         let metrics = self.metrics.class(&Class::default());
-        self.with_new(name, &metrics, |entry, env| entry.state.on_reply(env, *id, answer));
+        for (Beat { waiter: Waiter { name, id, .. }, sent_at }, result) in beats.iter().zip(answers)
+        {
+            if let Ok(AcquireAnswer::Granted(granted)) = &result {
+                self.saw(*sent_at, name, granted);
+            }
+            let answer = TimedAnswer { sent_at: *sent_at, result: self.counted(result) };
+            self.with_new(name, &metrics, |entry, env| entry.state.on_reply(env, *id, answer));
+        }
     }
 
     /// Asks whether a grant is still there, before any task believes in it.

@@ -8,7 +8,7 @@ use leasehold_watchdog::Key;
 use tokio::{select, task::JoinSet};
 
 use crate::{
-    durations::{AHEAD, ROUND},
+    durations::{AHEAD, PLACE_PAUSE},
     queue::Beat,
 };
 
@@ -40,22 +40,20 @@ impl HeartbeatTask {
         let (agenda, clock) = (Arc::clone(&self.agenda), Arc::clone(&self.clock));
         loop {
             let now = clock.now();
-            if now >= self.sent_at + ROUND {
-                let Some(due) = agenda.take_due(now) else { return };
+            {
                 let Some(engine) = self.engine.upgrade() else { return };
-                let mut beats = look_at(&engine, due);
-                // Not else: many idle turns may end one after the other, and each look costs.
-                if !beats.is_empty() {
-                    let Some(ahead) = agenda.take_due(now + AHEAD) else { return };
-                    beats.extend(look_at(&engine, ahead));
-                    self.send(&engine, now, beats);
+                if now >= self.sent_at + PLACE_PAUSE {
+                    let mut beats = look_at(&engine, agenda.take_due(now));
+                    // Not else: many idle turns may end one after the other, and each look costs.
+                    if !beats.is_empty() {
+                        beats.extend(look_at(&engine, agenda.take_due(now + AHEAD)));
+                        self.send(&engine, now, beats);
+                    }
                 }
-            } else if agenda.is_stopped() {
-                return;
             }
             let now = clock.now();
             let until = agenda.sleep_until(now, now + LONGEST_NAP);
-            let until = until.max(self.sent_at + ROUND);
+            let until = until.max(self.sent_at + PLACE_PAUSE);
             select! {
                 biased;
                 Some(_) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {}

@@ -1,7 +1,7 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
+use futures_util::stream::{self, StreamExt};
 use leasehold_core::{Clock, Instant, LockName, Mutex, outage::WatchedStore, store::Release};
-use tokio::task::JoinSet;
 
 use crate::{durations::STAMP, queue::TurnId};
 
@@ -66,48 +66,20 @@ impl LastReleases {
 
     pub(super) async fn send(self) {
         let Self { idle, store, clock, timeout, executor: _executor } = self;
-        let (mut releases, mut unanswered) = (JoinSet::new(), 0);
-        for (name, TurnId { id, first: fence }) in idle {
-            if releases.len() == Self::AT_ONCE {
-                let is_answered = matches!(releases.join_next().await, Some(Ok(true)));
-                unanswered = if is_answered { 0 } else { unanswered + 1 };
-            }
+        let releases = stream::iter(idle).map(async |(name, TurnId { id, first: fence })| {
+            let release = Release { name, id, fence, keep: None, next: None };
+            let now = clock.now();
+            let answer = store.ask(now, release, now + timeout).await;
+            !answer.is_err_and(|error| error.kind().is_transient())
+        });
+        let mut answers = pin!(releases.buffer_unordered(Self::AT_ONCE));
+        let mut unanswered = 0;
+        while let Some(is_answered) = answers.next().await {
+            unanswered = if is_answered { 0 } else { unanswered + 1 };
             if unanswered == Self::AT_ONCE {
                 // An outage: the leases end with their ttl.
                 break;
             }
-            let (store, now) = (Arc::clone(&store), clock.now());
-            releases.spawn(async move {
-                let release = Release { name, id, fence, keep: None, next: None };
-                let answer = store.ask(now, release, now + timeout).await;
-                !answer.is_err_and(|error| error.kind().is_transient())
-            });
         }
-        while releases.join_next().await.is_some() {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(i: usize) -> LockName {
-        LockName::new(format!("n{i}")).unwrap()
-    }
-
-    #[test]
-    fn the_one_that_was_idle_least_recently_goes_first() {
-        let (kept, at) =
-            (KeptTurns::default(), |millis| Instant::at(Duration::from_millis(millis)));
-        let mut stamps = vec![None; KeptTurns::MAX];
-        for (i, stamp) in stamps.iter_mut().enumerate() {
-            assert_eq!(kept.on_idle(at(1), stamp, &name(i)), None);
-        }
-        assert_eq!(kept.on_idle(at(2000), &mut stamps[0], &name(0)), None, "it is used again");
-        let comes = |i| kept.on_idle(at(2001), &mut None, &name(i)).map(|(_, name)| name);
-        assert_eq!(comes(70_000), Some(name(1)));
-        kept.on_end(stamps[2].unwrap());
-        assert_eq!(comes(70_001), None, "there is room");
-        assert_eq!(comes(70_002), Some(name(3)));
     }
 }

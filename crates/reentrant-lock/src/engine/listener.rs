@@ -20,7 +20,12 @@ impl Listener for Engine {
     // ADR 0026
     fn on_push(&self, push: Push) {
         match push {
-            Push::Listening => on_lost_messages(self),
+            // Messages may have been lost: the places of all tasks that wait are asked for again, soon.
+            Push::Listening => {
+                for name in self.names.names_of(NameState::expects_messages) {
+                    self.with(&name, |entry, env| entry.state.on_lost_messages(env));
+                }
+            }
             Push::Unexpected => on_dropped(self, MessageOutcome::Unexpected),
             Push::Unreadable => on_dropped(self, MessageOutcome::Unreadable),
             Push::Granted { ref name, id, .. }
@@ -72,13 +77,6 @@ fn on_dropped(engine: &Engine, outcome: MessageOutcome) {
             "dropped messages on the channel of this runtime that the store has not sent; let nobody else \
              publish there, and use one version of Leasehold per namespace (see SECURITY.md)"
         );
-    }
-}
-
-/// Messages may have been lost: the places of all tasks that wait are asked for again, soon.
-fn on_lost_messages(engine: &Engine) {
-    for name in engine.names.names_of(NameState::expects_messages) {
-        engine.with(&name, |entry, env| entry.state.on_lost_messages(env));
     }
 }
 

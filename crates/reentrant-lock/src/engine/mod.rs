@@ -1,30 +1,24 @@
 //! What the locks of one runtime share: it applies events to the states of all names, and carries out
 //! what follows.
 
-mod backlog;
 mod core;
 mod delivery;
 mod events;
 mod executor;
 mod heartbeats;
 mod kept;
-mod late;
 mod listener;
 mod names;
 mod operations;
 mod outbox;
 mod repeat_rules;
-mod reports;
 mod sending;
-mod shutdown;
 #[cfg(test)]
 mod tests;
 mod watermarks;
 
 pub(crate) use names::NameEntry;
 pub(crate) use repeat_rules::DeliveryEnd;
-pub(crate) use sending::Cleanup;
 
-pub use self::core::{Engine, EngineParts, Footprint};
+pub use self::core::{Engine, EngineParts, Footprint, ShutdownReport};
 pub use executor::Executor;
-pub use shutdown::ShutdownReport;

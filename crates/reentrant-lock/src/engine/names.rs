@@ -11,7 +11,7 @@ use leasehold_watchdog::{DueQueue, Key};
 use tokio::sync::Notify;
 
 use crate::{
-    owner::Caller,
+    owner::{Caller, WeakOwner},
     queue::{Env, NameState, TurnId},
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct NameEntry {
     pub(super) kept: Option<IdleSince>,
     /// Who took the lease that is held.
     pub(crate) holder: Option<Caller>,
+    /// Its owner.
+    pub(crate) owner: Option<WeakOwner>,
 }
 
 impl NameTable {
@@ -76,7 +78,8 @@ impl NameTable {
         }
         if !shard.contains_key(name) {
             let (state, metrics) = (NameState::default(), Arc::clone(metrics));
-            let entry = NameEntry { state, scheduled: None, metrics, kept: None, holder: None };
+            let (scheduled, kept, holder, owner) = (None, None, None, None);
+            let entry = NameEntry { state, scheduled, metrics, kept, holder, owner };
             shard.insert(name.clone(), Box::new(entry));
         }
         Some(shard)
@@ -98,12 +101,8 @@ impl NameTable {
         entry: &mut NameEntry,
         env: &Env<'_>,
     ) -> Option<(IdleSince, LockName)> {
-        match entry.state.look_at(env) {
-            Some(at) if !entry.state.is_done() => {
-                self.agenda.set(&mut entry.scheduled, at, env.name);
-            }
-            _ => self.agenda.cancel(entry.scheduled.take()),
-        }
+        let at = entry.state.look_at(env).filter(|_| !entry.state.is_done());
+        self.agenda.set(&mut entry.scheduled, at, env.name);
         if entry.state.is_idle() {
             return self.kept.on_idle(env.now, &mut entry.kept, env.name);
         }
@@ -151,14 +150,9 @@ impl NameTable {
 /// When something is due for which name.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    state: Mutex<DueNames>,
+    names: Mutex<DueQueue<LockName>>,
+    /// Also notified when the engine is dropped.
     pub(super) changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct DueNames {
-    names: DueQueue<LockName>,
-    stopped: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -168,54 +162,41 @@ pub(super) struct Scheduled {
 }
 
 impl Agenda {
-    /// Makes sure that a name is checked by `at`.
-    fn set(&self, present: &mut Option<Scheduled>, at: Instant, name: &LockName) {
-        if present.is_some_and(|present| present.at <= at) {
-            return;
+    /// Makes sure that a name is checked by `at`, or not at all.
+    fn set(&self, present: &mut Option<Scheduled>, at: Option<Instant>, name: &LockName) {
+        let key = match (*present, at) {
+            (None, None) => return,
+            (Some(present), Some(at)) if present.at <= at => return,
+            (present, _) => present.map(|present| present.key),
+        };
+        let mut names = self.names.lock();
+        let Some(at) = at else {
+            *present = None;
+            let removed = key.and_then(|key| names.remove(key));
+            drop(names);
+            return drop(removed);
+        };
+        if let Some(key) = key {
+            names.reschedule(key, at);
         }
-        let mut state = self.state.lock();
-        if let Some(Scheduled { key, .. }) = *present {
-            state.names.reschedule(key, at);
-            *present = Some(Scheduled { key, at });
-        } else {
-            *present = Some(Scheduled { key: state.names.insert(at, name.clone()), at });
-        }
-        if state.names.must_wake_for(at) {
+        let key = key.unwrap_or_else(|| names.insert(at, name.clone()));
+        *present = Some(Scheduled { key, at });
+        if names.must_wake_for(at) {
             self.changed.notify_one();
         }
     }
 
-    fn cancel(&self, present: Option<Scheduled>) {
-        if let Some(Scheduled { key, .. }) = present {
-            let removed = self.state.lock().names.remove(key);
-            drop(removed);
+    /// The names that are due until `until`.
+    pub(super) fn take_due(&self, until: Instant) -> Vec<(Key, LockName)> {
+        let mut names = self.names.lock();
+        if names.earliest().is_none_or(|at| at > until) {
+            return Vec::new();
         }
-    }
-
-    /// The names that are due until `until`; `None` when stopped.
-    pub(super) fn take_due(&self, until: Instant) -> Option<Vec<(Key, LockName)>> {
-        let mut state = self.state.lock();
-        if state.stopped {
-            return None;
-        }
-        if state.names.earliest().is_none_or(|at| at > until) {
-            return Some(Vec::new());
-        }
-        let keys: Vec<Key> = state.names.due(until).map(|(_, key)| key).collect();
-        let take = |key| state.names.remove(key).map(|name| (key, name));
-        Some(keys.into_iter().filter_map(take).collect())
+        let keys: Vec<Key> = names.due(until).map(|(_, key)| key).collect();
+        keys.into_iter().filter_map(|key| Some((key, names.remove(key)?))).collect()
     }
 
     pub(super) fn sleep_until(&self, now: Instant, latest: Instant) -> Instant {
-        self.state.lock().names.sleep_until(now, latest)
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.state.lock().stopped
-    }
-
-    pub(super) fn stop(&self) {
-        self.state.lock().stopped = true;
-        self.changed.notify_one();
+        self.names.lock().sleep_until(now, latest)
     }
 }

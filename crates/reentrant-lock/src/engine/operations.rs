@@ -3,6 +3,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use leasehold_core::{
     AcquisitionId, Fence, Instant, LockName, Mutex, NamePattern, StoreError,
     lease::{LeaseState, LossReason},
@@ -15,18 +16,17 @@ use tokio::{select, sync::watch};
 
 use crate::{
     durations::MOMENT,
-    graph::{OwnHolds, WaitGraph},
+    graph::{WaitGraph, own_cycles},
     listing::LockList,
     queue::{NameState, Numbers, TurnId},
 };
 
 use super::{
-    core::{Engine, EngineParts},
+    core::{Engine, EngineParts, ShutdownReport, ShutdownState},
     heartbeats::HeartbeatTask,
     listener::Keeper,
     names::NameTable,
     outbox::{Outbox, warn_of},
-    shutdown::{ShutdownReport, ShutdownState},
     watermarks::Watermarks,
 };
 
@@ -63,7 +63,6 @@ impl Engine {
             numbers: Numbers::new(runtime_id, secret),
             rules,
             reports: Mutex::default(),
-            own_holds: OwnHolds::default(),
             ending: ShutdownState::default(),
             me: Weak::clone(me),
             listening: OnceLock::new(),
@@ -141,8 +140,7 @@ impl Engine {
                 Err(error) => unread.push(error),
             }
         }
-        let cycles = || self.own_holds.cycles(self.runtime_id(), &self.label);
-        let own = if self.is_forked() { Vec::new() } else { cycles() };
+        let own = if self.is_forked() { Vec::new() } else { own_cycles(self) };
         WaitGraph::of(&locks).with(own, unread)
     }
 
@@ -183,7 +181,7 @@ impl Engine {
     /// Dropping the future leaves the shutdown under way.
     pub async fn shutdown(&self, time: Duration) -> ShutdownReport {
         if self.is_forked() {
-            return ShutdownReport::of_fork();
+            return ShutdownReport { held: 0, unreleased: Vec::new() };
         }
         let now = self.clock.now();
         let (soon, deadline) = (now + self.timing.command_timeout, now + time);
@@ -224,7 +222,7 @@ impl Engine {
     /// Dropping the future leaves the drain under way.
     pub async fn drain(self: &Arc<Self>, time: Duration) -> ShutdownReport {
         if self.is_forked() {
-            return ShutdownReport::of_fork();
+            return ShutdownReport { held: 0, unreleased: Vec::new() };
         }
         let mut report = self.ending.report.get_or_init(|| self.begin_drain(time)).clone();
         let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
@@ -245,7 +243,11 @@ impl Engine {
         let engine = Arc::clone(self);
         // A task of its own: the drain goes on when its caller's future is dropped.
         self.spawn(async move {
-            engine.until_given_back(until).await;
+            select! {
+                biased;
+                () = engine.until_given_back() => {}
+                () = engine.clock.sleep_until(until) => {}
+            }
             let rest = until.saturating_since(engine.clock.now());
             let rest = rest.max(engine.timing.command_timeout);
             sender.send_replace(Some(engine.shutdown(rest).await));
@@ -253,20 +255,15 @@ impl Engine {
         report
     }
 
-    async fn until_given_back(&self, until: Instant) {
+    async fn until_given_back(&self) {
         loop {
-            let mut leases = self.watches.leases();
-            leases.retain(|lease| lease.is_held());
-            if leases.is_empty() {
+            let leases = self.watches.leases();
+            let held = leases.iter().filter(|lease| lease.is_held());
+            let lost: Vec<_> = held.map(|lease| lease.lost()).collect();
+            if lost.is_empty() {
                 return;
             }
-            for lease in leases {
-                select! {
-                    biased;
-                    _ = lease.lost() => {}
-                    () = self.clock.sleep_until(until) => return,
-                }
-            }
+            join_all(lost).await;
         }
     }
 

@@ -1,13 +1,13 @@
-use std::{collections::BTreeSet, pin::pin};
+use std::{collections::BTreeSet, pin::pin, sync::Arc};
 
-use leasehold_core::{Clock, Instant, LockName, Mutex, StoreError};
+use leasehold_core::{Clock, Instant, LockName, Mutex};
 use leasehold_watchdog::{Key, Slots};
 use tokio::{
     select,
     sync::{Notify, Semaphore},
 };
 
-use super::{backlog::Backlog, delivery::Delivery, repeat_rules::DeliveryEnd};
+use super::{delivery::Delivery, repeat_rules::DeliveryEnd};
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
 #[derive(Debug)]
@@ -16,7 +16,8 @@ pub(crate) struct Outbox {
     changed: Notify,
     /// Commands that no task waits for: only so many are sent at a time.
     pub(super) background: Semaphore,
-    pub(super) backlog: Backlog,
+    /// Withdrawals whose ttl is over: only so many are sent, or pause, at a time.
+    pub(super) late: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +36,6 @@ struct PendingDelivery {
     /// The lock that stays closed until this is done.
     closed: Option<LockName>,
     is_limited: bool,
-    failure: Option<StoreError>,
 }
 
 impl Default for Outbox {
@@ -44,48 +44,28 @@ impl Default for Outbox {
             state: Mutex::default(),
             changed: Notify::new(),
             background: Semaphore::new(Self::BACKGROUND),
-            backlog: Backlog::default(),
+            late: Arc::new(Semaphore::new(Self::LATE)),
         }
     }
 }
 
 impl Outbox {
     const BACKGROUND: usize = 64;
-    /// The most commands beside releases of turns and the backlog. What exceeds it ends by its ttl.
+    const LATE: usize = 16;
+    /// The most commands beside releases of turns. What exceeds it ends by its ttl.
     const MAX: usize = 64 * 1024;
 
     /// Counts a command as pending; `None` when there are too many.
     pub(super) fn add(&self, delivery: &Delivery) -> Option<Key> {
         let mut state = self.state.lock();
-        let (closed, is_limited) = (delivery.closes(), delivery.turn().is_none());
+        let closed = delivery.is_release().then(|| delivery.name.clone());
+        let is_limited = delivery.turn.is_none();
         if is_limited && state.limited >= Self::MAX {
             state.failed(closed);
             return None;
         }
         state.limited += usize::from(is_limited);
-        Some(state.deliveries.insert(PendingDelivery { closed, is_limited, failure: None }))
-    }
-
-    /// An attempt has failed, for a reason that the waiting task may ask for.
-    pub(super) fn attempt_failed(&self, key: Key, error: &StoreError) {
-        if let Some(pending) = self.state.lock().deliveries.get_mut(key) {
-            pending.failure = Some(error.clone());
-        }
-    }
-
-    pub(super) fn failure(&self, key: Key) -> Option<StoreError> {
-        self.state.lock().deliveries.get(key)?.failure.clone()
-    }
-
-    /// Keeps a withdrawal until the end of an outage, where it counts against another limit. Returns
-    /// whether a task has to be started for the backlog; `None` when that is full.
-    pub(super) fn postpone(&self, key: Key, withdrawal: Delivery) -> Option<bool> {
-        let needs_task = self.backlog.add(key, withdrawal)?;
-        let state = &mut *self.state.lock();
-        if let Some(pending) = state.deliveries.get_mut(key) {
-            state.limited -= usize::from(std::mem::take(&mut pending.is_limited));
-        }
-        Some(needs_task)
+        Some(state.deliveries.insert(PendingDelivery { closed, is_limited }))
     }
 
     pub(super) fn done(&self, key: Key, end: DeliveryEnd) {
@@ -129,8 +109,15 @@ impl Outbox {
             // Registered before the look, so that no change is missed in between.
             changed.as_mut().enable();
             let now = clock.now();
-            if now >= deadline || !self.state.lock().is_awaited(now >= soon) {
-                return self.unconfirmed();
+            {
+                let state = self.state.lock();
+                // In the end only releases are awaited.
+                let is_awaited = |one: &PendingDelivery| now < soon || one.closed.is_some();
+                if now >= deadline || !state.deliveries.iter().any(is_awaited) {
+                    let failed = state.failed.iter().flatten();
+                    let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
+                    return locks.into_iter().collect();
+                }
             }
             let until = if now < soon { soon.min(deadline) } else { deadline };
             select! {
@@ -145,24 +132,11 @@ impl Outbox {
     pub(super) fn closed(&self) -> BTreeSet<LockName> {
         self.state.lock().closed().cloned().collect()
     }
-
-    /// The locks of releases that are under way, or have failed since a shutdown began.
-    fn unconfirmed(&self) -> Vec<LockName> {
-        let state = self.state.lock();
-        let failed = state.failed.iter().flatten();
-        let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
-        locks.into_iter().collect()
-    }
 }
 
 impl Unconfirmed {
     fn closed(&self) -> impl Iterator<Item = &LockName> {
         self.deliveries.iter().filter_map(|pending| pending.closed.as_ref())
-    }
-
-    /// Whether a shutdown waits for one; in the end only for releases.
-    fn is_awaited(&self, only_releases: bool) -> bool {
-        self.deliveries.iter().any(|pending| !only_releases || pending.closed.is_some())
     }
 
     fn done(&mut self, key: Key, end: DeliveryEnd) {

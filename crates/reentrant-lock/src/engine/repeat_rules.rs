@@ -21,7 +21,7 @@ use crate::durations::SHORT_PAUSES;
 /// | the server refuses | done: `Unconfirmed` |
 /// | the next turn has begun | done: `Released`, since the server grants only what was released |
 /// | the lease has expired | done: `Unconfirmed` |
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RepeatRules {
     expires: Instant,
     belief: Option<Belief>,
@@ -83,16 +83,7 @@ pub(crate) struct Belief {
 impl RepeatRules {
     /// A release whose first copy is due at `now`.
     pub(crate) fn new(now: Instant, expires: Instant, belief: Option<Belief>) -> Self {
-        Self {
-            expires,
-            belief,
-            send_at: Some(now),
-            in_flight: 0,
-            failures: 0,
-            doubtful: false,
-            first_keep: None,
-            outcome: None,
-        }
+        Self { expires, belief, send_at: Some(now), ..Self::default() }
     }
 
     pub(crate) fn next(&self, now: Instant) -> NextStep {

@@ -1,30 +1,32 @@
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     mem,
     pin::Pin,
-    sync::Arc,
-    task::{Poll, Waker},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use leasehold_core::{
-    Instant, Sleep, StoreError, StoreErrorKind,
+    Clock, Instant, LockName, StoreError, StoreErrorKind, backoff,
     lease::LossReason,
-    store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, StoreFuture, Withdraw},
+    store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
 };
 use leasehold_watchdog::{HeldLease, Key};
-use tokio::{select, sync::SemaphorePermit};
+use tokio::{
+    select,
+    sync::{Semaphore, SemaphorePermit, watch},
+};
 
 use crate::{
-    durations::MOMENT,
+    durations::{LATE, MOMENT, PLACE_PAUSE},
     queue::{NextPlace, NextTurn, TimedAnswer, TurnId, unheard},
     timing::closed_for,
 };
 
 use super::{
     core::Engine,
-    delivery::{Delivery, DeliveryKind, Sender},
-    late::LateSender,
+    delivery::{Delivery, DeliveryKind},
     outbox::warn_of,
     repeat_rules::{DeliveryEnd, NextStep, RepeatRules},
 };
@@ -33,52 +35,31 @@ use super::{
 /// runtime that stops, the command counts as unconfirmed.
 #[derive(Debug)]
 // ADR 0003
-pub(super) struct Sending {
+struct Sending {
     engine: Arc<Engine>,
     delivery: Delivery,
     key: Key,
+    /// Why the last copy failed that did.
+    failure: watch::Sender<Option<StoreError>>,
     /// How it ended; `None` before that.
     end: Option<DeliveryEnd>,
-    /// Whether a withdrawal that is not confirmed goes on in the backlog.
+    /// Whether it goes on as a late withdrawal.
     is_late: bool,
 }
 
-/// One copy of the command in flight.
-struct SentCopy<'a> {
-    sent_at: Instant,
-    deadline: Instant,
-    /// The reply to come, in the form of one to a release, so that one loop sends all commands.
-    reply: StoreFuture<'a, ReleaseAnswer>,
-}
-
-impl SentCopy<'_> {
-    fn given_up_at(&self) -> Instant {
-        self.deadline + MOMENT
-    }
-}
-
 impl Sending {
-    /// From now on the command counts as pending; `None` when too many are.
-    fn new(engine: &Arc<Engine>, delivery: Delivery) -> Option<Self> {
-        let Some(key) = engine.outbox.add(&delivery) else {
-            delivery.count(DeliveryEnd::Unconfirmed);
-            return None;
-        };
-        Some(Self { engine: Arc::clone(engine), delivery, key, end: None, is_late: false })
-    }
-
-    /// A withdrawal from the backlog, for one more ttl.
-    pub(super) fn again(engine: &Arc<Engine>, key: Key, mut delivery: Delivery) -> Self {
-        delivery.expires = engine.clock.now() + delivery.ttl.get();
-        Self { engine: Arc::clone(engine), delivery, key, end: None, is_late: false }
-    }
-
     /// Sends until the command is answered or has expired; dropping the future gives it up.
-    pub(super) async fn run(mut self) -> Result<DeliveryEnd, StoreError> {
-        let (end, failure) = self.send().await;
+    async fn run(mut self) -> Result<DeliveryEnd, StoreError> {
+        let end = self.send().await;
         self.end = Some(end);
+        let failure = self.failure.borrow().clone();
         let may_come = failure.as_ref().is_none_or(|error| error.kind().is_transient());
-        self.is_late = may_come && self.delivery.is_withdrawal();
+        if end == DeliveryEnd::Unconfirmed && may_come && self.delivery.is_withdrawal() {
+            self.is_late = true;
+            let (engine, limit) = (&self.engine, Arc::clone(&self.engine.outbox.late));
+            let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));
+            engine.spawn(send_late(weak, clock, limit, self.key, self.delivery.clone()));
+        }
         drop(self);
         match end {
             DeliveryEnd::Unconfirmed => Err(failure.unwrap_or_else(unheard)),
@@ -86,15 +67,15 @@ impl Sending {
         }
     }
 
-    async fn send(&self) -> (DeliveryEnd, Option<StoreError>) {
+    async fn send(&self) -> DeliveryEnd {
         let Self { engine, delivery, .. } = self;
         let mut now = engine.clock.now();
-        let mut rules = RepeatRules::new(now, delivery.expires, delivery.belief());
-        let mut copies = Vec::new();
-        let (mut permit, mut next, mut failure) = (None, None, None);
+        let mut rules = RepeatRules::new(now, delivery.expires, delivery.belief);
+        let mut copies = FuturesUnordered::new();
+        let (mut permit, mut next) = (None, None);
         loop {
             match rules.next(now) {
-                NextStep::Done(end) => return (end, failure),
+                NextStep::Done(end) => return end,
                 NextStep::Send => {
                     let is_first = rules.is_unsent();
                     if copies.is_empty() && !delivery.is_awaited(is_first) {
@@ -109,22 +90,36 @@ impl Sending {
                         continue;
                     };
                     next = place;
-                    let keep = closed_for(delivery.closed_until(), now);
+                    let keep = closed_for(delivery.closed_until, now);
                     // If a place depends on it, another copy follows whether or not this one is
                     // answered, as a heartbeat would.
                     let pause = |next: NextPlace| engine.timing.heartbeat_pause(next.terms.ttl);
                     rules.on_send(now, keep, next.map(|next| now + pause(next)));
-                    copies.push(self.copy(keep, next, now));
+                    copies.push(send_copy(engine, delivery, keep, next, now));
                 }
                 NextStep::Wait(until) => {
-                    let answer = self.wait(&mut copies, &mut rules, next.is_some(), until).await;
+                    let may_hurry = match delivery.kind {
+                        DeliveryKind::Release(_) => next.is_some(),
+                        DeliveryKind::Withdraw => copies.is_empty(),
+                        DeliveryKind::Hold { .. } => false,
+                    };
+                    let answer = select! {
+                        biased;
+                        Some(answer) = copies.next() => answer,
+                        () = delivery.hurry.notified(), if may_hurry => {
+                            now = engine.clock.now();
+                            rules.on_copy_due(now);
+                            continue;
+                        }
+                        () = engine.clock.sleep_until(until.unwrap_or(now)), if until.is_some() => {
+                            now = engine.clock.now();
+                            continue;
+                        }
+                    };
                     now = engine.clock.now();
-                    let Some(answer) = answer else { continue };
                     permit = permit.filter(|_| !copies.is_empty());
-                    let error = answer.result.as_ref().err();
-                    let jitter = error.map_or(0.0, |_| engine.entropy.fraction());
-                    failure = error.cloned().or(failure);
-                    rules.on_reply(now, jitter, &answer.result);
+                    let jitter = answer.result.as_ref().err().map(|_| engine.entropy.fraction());
+                    rules.on_reply(now, jitter.unwrap_or_default(), &answer.result);
                     if !self.on_reply(answer) {
                         rules.on_next_turn();
                     }
@@ -133,87 +128,24 @@ impl Sending {
         }
     }
 
-    /// Waits for the answer to a copy, or its failure; `None` at `until`, or when another copy is due.
-    async fn wait(
-        &self,
-        copies: &mut Vec<SentCopy<'_>>,
-        rules: &mut RepeatRules,
-        has_place: bool,
-        until: Option<Instant>,
-    ) -> Option<TimedAnswer<ReleaseAnswer>> {
-        let clock = &self.engine.clock;
-        let mut timer = until.map(|at| clock.sleep_until(at));
-        let mut is_first_poll = true;
-        // By hand: the state of the name keeps this waker, and wakes it when another copy is to be sent. A
-        // release that is answered in time sets no timer.
-        poll_fn(|cx| {
-            let is_first_poll = mem::take(&mut is_first_poll);
-            let answered = copies.iter_mut().enumerate().find_map(|(at, copy)| {
-                let result = match copy.reply.as_mut().poll(cx) {
-                    Poll::Ready(result) => result,
-                    Poll::Pending if !is_first_poll && clock.now() >= copy.given_up_at() => {
-                        Err(unheard())
-                    }
-                    Poll::Pending => return None,
-                };
-                Some((at, TimedAnswer { sent_at: copy.sent_at, result }))
-            });
-            if let Some((at, answer)) = answered {
-                copies.swap_remove(at);
-                return Poll::Ready(Some(answer));
-            }
-            let may_be_wanted = match self.delivery.kind {
-                DeliveryKind::Release { .. } => has_place,
-                DeliveryKind::Withdraw => copies.is_empty(),
-                DeliveryKind::Hold { .. } => false,
-            };
-            if may_be_wanted && self.is_copy_wanted(cx.waker()) {
-                rules.on_copy_due(clock.now());
-                return Poll::Ready(None);
-            }
-            // As a rule the store answers by its deadline, so a timer is set only if a poll came
-            // without an answer.
-            if !is_first_poll && timer.is_none() {
-                let given_up_at = copies.iter().map(SentCopy::given_up_at).min();
-                timer = given_up_at.map(|at| clock.sleep_until(at));
-            }
-            match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(None),
-                _ => Poll::Pending,
-            }
-        })
-        .await
-    }
-
-    /// Whether a place that is queued, or a call that waits for the withdrawal, needs another copy
-    /// at once; otherwise `waker` is woken when it does.
-    fn is_copy_wanted(&self, waker: &Waker) -> bool {
-        let Delivery { name, id, .. } = &self.delivery;
-        let wanted = self.engine.with(name, |entry, _| match self.delivery.turn() {
-            Some(turn) => entry.state.has_lost_messages(turn, waker),
-            None => entry.state.withdrawals.is_wanted(*id, waker),
-        });
-        wanted.unwrap_or(false)
-    }
-
     /// Counts the answer, and passes it to the state of the name; `false` when the next turn has
     /// begun.
     fn on_reply(&self, answer: TimedAnswer<ReleaseAnswer>) -> bool {
-        let Self { engine, delivery, key, .. } = self;
+        let Self { engine, delivery, failure, .. } = self;
         if let Err(error) = &answer.result {
             engine.metrics.store().error(error.kind());
-            engine.outbox.attempt_failed(*key, error);
+            failure.send_replace(Some(error.clone()));
             // It has not run: nobody learns more by waiting for it.
             let has_not_run = error.is_answer() || error.kind() == StoreErrorKind::Definite;
             if has_not_run && delivery.is_withdrawal() {
                 engine.with(&delivery.name, |entry, env| {
-                    entry.state.withdrawals.on_refusal(&mut env.effects.wake, error);
+                    entry.state.withdrawals.on_refusal(&mut env.effects, error);
                 });
             }
         }
         let is_answered =
             answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);
-        let Some(turn) = delivery.turn() else { return true };
+        let Some(turn) = delivery.turn else { return true };
         if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
             engine.saw(answer.sent_at, &delivery.name, granted);
         }
@@ -224,60 +156,10 @@ impl Sending {
 
     /// The place that is queued with the next copy, chosen with the first one.
     fn next_place(&self, is_first: bool) -> Result<Option<NextPlace>, NextTurn> {
-        match self.delivery.kind {
-            DeliveryKind::Release { sender: Some(Sender::Holder(_)), .. } if is_first => Ok(None),
-            _ => {
-                let Some(turn) = self.delivery.turn() else { return Ok(None) };
-                let place = self
-                    .engine
-                    .with(&self.delivery.name, |entry, env| entry.state.on_release_send(env, turn));
-                place.unwrap_or(Ok(None))
-            }
-        }
-    }
-
-    fn copy(&self, keep: Option<Duration>, next: Option<NextPlace>, now: Instant) -> SentCopy<'_> {
-        let (engine, delivery) = (&*self.engine, &self.delivery);
-        let (store, name, id) = (&engine.store, delivery.name.clone(), delivery.id);
-        let timeout = match next {
-            Some(next) => engine.place_deadline(next.terms.ttl),
-            None => engine.timing.command_deadline(delivery.ttl),
-        };
-        let deadline = delivery.expires.min(now + timeout);
-        let reply: StoreFuture<'_, _> = match &delivery.kind {
-            DeliveryKind::Release { fence, .. } => {
-                let next = next.map(|next| Next {
-                    id: next.id,
-                    ttl: next.terms.ttl,
-                    watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
-                    label: engine.label.clone(),
-                    keeps: next.keeps,
-                    heartbeat: next.heartbeat,
-                });
-                let release = Release { name, id, fence: *fence, keep, next };
-                Box::pin(store.ask(now, release, deadline))
-            }
-            DeliveryKind::Withdraw => Box::pin(async move {
-                let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
-                Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
-            }),
-            DeliveryKind::Hold { lease, update } => {
-                let (turn, update, ttl) = (lease.turn(), *update, delivery.ttl);
-                let (fence, acks) = (turn.first(), turn.terms().acks);
-                let hold = Hold { name, id, fence, update, ttl, acks };
-                Box::pin(async move {
-                    match store.ask(now, hold, deadline).await? {
-                        HoldAnswer::Held { remaining } => {
-                            let _ = lease.extended(now, remaining);
-                            Ok(ReleaseAnswer::Released)
-                        }
-                        HoldAnswer::Gone => Ok(lost(engine, lease, LossReason::Gone)),
-                        HoldAnswer::DataLost => Ok(lost(engine, lease, LossReason::DataLost)),
-                    }
-                })
-            }
-        };
-        SentCopy { sent_at: now, deadline, reply }
+        let Delivery { name, turn, belief, .. } = &self.delivery;
+        let Some(turn) = turn.filter(|_| belief.is_none() || !is_first) else { return Ok(None) };
+        let place = self.engine.with(name, |entry, env| entry.state.on_release_send(env, turn));
+        place.unwrap_or(Ok(None))
     }
 
     /// Bounds the commands that no task waits for; a further one waits a claim window at most. A
@@ -288,19 +170,144 @@ impl Sending {
         // Those that begin together are not to be sent together in the end.
         let patience = timing.claim_window(self.delivery.ttl).min(left);
         let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
-        let is_withdrawal = self.delivery.is_withdrawal();
-        // By hand: the call that wants it wakes the waker that the state has of this task.
-        let wanted = poll_fn(|cx| {
-            let is_wanted = is_withdrawal && self.is_copy_wanted(cx.waker());
-            if is_wanted { Poll::Ready(()) } else { Poll::Pending }
-        });
         select! {
             biased;
             permit = outbox.background.acquire() => permit.ok(),
-            () = wanted => None,
+            () = self.delivery.hurry.notified(), if self.delivery.is_withdrawal() => None,
             () = clock.sleep_until(now + patience) => None,
         }
     }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let Self { engine, delivery, key, .. } = self;
+        let end = self.end.unwrap_or(DeliveryEnd::Unconfirmed);
+        if end == DeliveryEnd::Unconfirmed
+            && let Some(turn) = delivery.turn
+        {
+            // Without effect when the server has refused, which the state knows.
+            engine.with(&delivery.name, |entry, env| entry.state.on_release_given_up(env, turn));
+        }
+        if self.is_late {
+            return;
+        }
+        // Last: what follows from the end is pending by now.
+        if self.end.is_some() || !delivery.is_release() {
+            return finish(engine, delivery, *key, end);
+        }
+        delivery.count(end);
+        let left = engine.outbox.left(*key, &delivery.name);
+        // What is in the memory of this process ends with it.
+        if !engine.ending.refuses() && !engine.store.ends_with_process() {
+            warn_of(&left);
+        }
+    }
+}
+
+/// A command is over, and pending no more.
+fn finish(engine: &Engine, delivery: &Delivery, key: Key, end: DeliveryEnd) {
+    if delivery.is_withdrawal() {
+        engine.with(&delivery.name, |entry, env| {
+            entry.state.withdrawals.on_end(&mut env.effects, delivery.id);
+        });
+    }
+    delivery.count(end);
+    engine.outbox.done(key, end);
+}
+
+/// Sends a withdrawal that the server has not answered within a ttl, for another hour. It does not
+/// keep the engine alive.
+///
+/// A server that stands still may have an abandoned acquire in a buffer, and grants the lock when
+/// it goes on.
+// ADR 0005
+async fn send_late(
+    engine: Weak<Engine>,
+    clock: Arc<dyn Clock>,
+    limit: Arc<Semaphore>,
+    key: Key,
+    mut delivery: Delivery,
+) {
+    delivery.expires = delivery.expires + LATE;
+    let mut failures = 0;
+    loop {
+        // Also during the pause. Then others are served: its lock may be the only one that fails.
+        let Ok(_permit) = limit.acquire().await else { return };
+        let pause = {
+            let Some(engine) = engine.upgrade() else { return };
+            let now = clock.now();
+            let answer = send_copy(&engine, &delivery, None, None, now).await;
+            let end = match engine.counted(answer.result) {
+                Ok(ReleaseAnswer::Released) => Some(DeliveryEnd::Released),
+                Ok(_) => Some(DeliveryEnd::Gone),
+                Err(error) if error.kind().is_transient() && now < delivery.expires => None,
+                Err(_) => Some(DeliveryEnd::Unconfirmed),
+            };
+            if let Some(end) = end {
+                return finish(&engine, &delivery, key, end);
+            }
+            let longest = engine.timing.heartbeat_pause(delivery.ttl);
+            backoff(PLACE_PAUSE..=longest, failures, engine.entropy.fraction())
+        };
+        failures += 1;
+        clock.sleep_until(clock.now() + pause).await;
+    }
+}
+
+/// Sends one copy of a command, and gives it up a moment after its deadline. The reply has the form of
+/// one to a release, so that one loop sends all commands.
+async fn send_copy(
+    engine: &Engine,
+    delivery: &Delivery,
+    keep: Option<Duration>,
+    next: Option<NextPlace>,
+    now: Instant,
+) -> TimedAnswer<ReleaseAnswer> {
+    let timeout = match next {
+        Some(next) => engine.place_deadline(next.terms.ttl),
+        None => engine.timing.command_deadline(delivery.ttl),
+    };
+    let deadline = delivery.expires.min(now + timeout);
+    let (store, name, id) = (&engine.store, delivery.name.clone(), delivery.id);
+    let reply = async {
+        match &delivery.kind {
+            DeliveryKind::Release(fence) => {
+                let next = next.map(|next| Next {
+                    id: next.id,
+                    ttl: next.terms.ttl,
+                    watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
+                    label: engine.label.clone(),
+                    keeps: next.keeps,
+                    heartbeat: next.heartbeat,
+                });
+                store.ask(now, Release { name, id, fence: *fence, keep, next }, deadline).await
+            }
+            DeliveryKind::Withdraw => {
+                let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
+                Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
+            }
+            DeliveryKind::Hold { lease, update } => {
+                let (turn, update, ttl) = (lease.turn(), *update, delivery.ttl);
+                let (fence, acks) = (turn.first(), turn.terms().acks);
+                let hold = Hold { name, id, fence, update, ttl, acks };
+                match store.ask(now, hold, deadline).await? {
+                    HoldAnswer::Held { remaining } => {
+                        let _ = lease.extended(now, remaining);
+                        Ok(ReleaseAnswer::Released)
+                    }
+                    HoldAnswer::Gone => Ok(lost(engine, lease, LossReason::Gone)),
+                    HoldAnswer::DataLost => Ok(lost(engine, lease, LossReason::DataLost)),
+                }
+            }
+        }
+    };
+    let result = select! {
+        biased;
+        result = reply => result,
+        () = engine.clock.sleep_until(deadline + MOMENT) => Err(unheard()),
+    };
+    TimedAnswer { sent_at: now, result }
 }
 
 /// The server does not have the lease whose holds were to be changed.
@@ -310,39 +317,6 @@ fn lost(engine: &Engine, lease: &HeldLease, reason: LossReason) -> ReleaseAnswer
     ReleaseAnswer::Gone
 }
 
-impl Drop for Sending {
-    fn drop(&mut self) {
-        let Self { engine, delivery, key, .. } = self;
-        let name = &delivery.name;
-        let end = self.end.unwrap_or(DeliveryEnd::Unconfirmed);
-        if end == DeliveryEnd::Unconfirmed
-            && let Some(turn) = delivery.turn()
-        {
-            // Without effect when the server has refused, which the state knows.
-            engine.with(name, |entry, env| entry.state.on_release_given_up(env, turn));
-        }
-        if self.is_late
-            && end == DeliveryEnd::Unconfirmed
-            && LateSender::postpone(engine, *key, delivery)
-        {
-            return;
-        }
-        if delivery.is_withdrawal() {
-            engine.on_withdrawn(delivery);
-        }
-        delivery.count(end);
-        // Last: what follows from the end is pending by now.
-        if self.end.is_some() || delivery.closes().is_none() {
-            return engine.outbox.done(*key, end);
-        }
-        let left = engine.outbox.left(*key, name);
-        // What is in the memory of this process ends with it.
-        if !engine.ending.refuses() && !engine.store.ends_with_process() {
-            warn_of(&left);
-        }
-    }
-}
-
 /// A command in the hands of the task that waits for its answer. Dropped before it is answered, as
 /// with a cancelled future, it goes on in the runtime from where it stands.
 ///
@@ -350,67 +324,65 @@ impl Drop for Sending {
 #[must_use = "dropped at once, it goes on in the runtime"]
 pub(crate) struct Cleanup {
     engine: Arc<Engine>,
-    key: Key,
-    /// The lease whose turn ends with it, and whose holder waits for the answer.
-    attended: Option<Arc<HeldLease>>,
+    /// The turn that ends with it, if a holder waits for the answer.
+    attended: Option<(LockName, TurnId)>,
+    failure: watch::Receiver<Option<StoreError>>,
     sending: Option<SendingFuture>,
 }
 
 type SendingFuture = Pin<Box<dyn Future<Output = Result<DeliveryEnd, StoreError>> + Send>>;
 
 impl Cleanup {
-    /// Makes a command ready; `None` when too many are pending.
-    pub(super) fn new(
-        engine: &Engine,
-        delivery: Delivery,
-        attended: Option<Arc<HeldLease>>,
-    ) -> Option<Self> {
+    /// Makes a command pending; `None` when too many are.
+    pub(super) fn new(engine: &Engine, delivery: Delivery) -> Option<Self> {
         let engine = engine.me.upgrade()?;
-        let sending = Sending::new(&engine, delivery)?;
-        let key = sending.key;
-        Some(Self { engine, key, attended, sending: Some(Box::pin(sending.run())) })
+        let Some(key) = engine.outbox.add(&delivery) else {
+            delivery.count(DeliveryEnd::Unconfirmed);
+            return None;
+        };
+        let turn = delivery.turn.filter(|_| delivery.belief.is_some());
+        let attended = turn.map(|turn| (delivery.name.clone(), turn));
+        let (failed, failure) = watch::channel(None);
+        let (end, is_late) = (None, false);
+        let sending =
+            Sending { engine: Arc::clone(&engine), delivery, key, failure: failed, end, is_late };
+        Some(Self { engine, attended, failure, sending: Some(Box::pin(sending.run())) })
     }
 
     /// Waits until the command is done, and until `until` at most; then it goes on in the runtime.
     ///
     /// `is_enough`: a failed first attempt also ends the wait. `is_its_deadline`: `until` is that
-    /// of the first attempt, which fails by itself then, so that no timer is set before.
+    /// of the first attempt, which fails by itself then.
     pub(crate) async fn wait(
         mut self,
         until: Instant,
-        mut is_its_deadline: bool,
+        is_its_deadline: bool,
         is_enough: bool,
     ) -> Result<DeliveryEnd, StoreError> {
-        let (mut timer, mut is_first_poll) = (None::<Sleep>, true);
-        // By hand: a release that is answered in time sets no timer.
-        poll_fn(move |cx| {
-            // It is first polled where it was made.
-            if !mem::take(&mut is_first_poll)
-                && let Err(error) = self.engine.check_process()
-            {
-                return Poll::Ready(Err(error));
+        let Self { engine, failure, sending, .. } = &mut self;
+        let Some(running) = sending else { return Err(unheard()) };
+        let mut failed = failure.clone();
+        let over = async {
+            engine.clock.sleep_until(until).await;
+            if is_its_deadline {
+                // Its failure says more, and comes at the same time.
+                select! {
+                    biased;
+                    _ = failed.wait_for(Option::is_some) => {}
+                    () = engine.clock.sleep_until(until + MOMENT) => {}
+                }
             }
-            let Some(sending) = &mut self.sending else { return Poll::Ready(Err(unheard())) };
-            if let Poll::Ready(end) = sending.as_mut().poll(cx) {
-                self.sending = None;
-                return Poll::Ready(end);
-            }
-            let outbox = &self.engine.outbox;
-            if is_enough && let Some(failure) = outbox.failure(self.key) {
-                return Poll::Ready(Err(failure));
-            }
-            // The first attempt has a deadline of its own: as a rule no timer is needed.
-            if mem::take(&mut is_its_deadline) {
-                return Poll::Pending;
-            }
-            let clock = &self.engine.clock;
-            let timer = timer.get_or_insert_with(|| clock.sleep_until(until));
-            if timer.as_mut().poll(cx).is_pending() && clock.now() < until {
-                return Poll::Pending;
-            }
-            Poll::Ready(Err(outbox.failure(self.key).unwrap_or_else(unheard)))
-        })
-        .await
+        };
+        let ended = select! {
+            biased;
+            error = engine.until_forked() => return Err(error),
+            end = running => Some(end),
+            _ = failure.wait_for(Option::is_some), if is_enough => None,
+            () = over => None,
+        };
+        let Some(end) = ended else { return Err(failure.borrow().clone().unwrap_or_else(unheard)) };
+        self.sending = None;
+        end
     }
 }
 
@@ -420,9 +392,8 @@ impl Drop for Cleanup {
         if self.engine.is_forked() {
             return mem::forget(sending);
         }
-        if let Some(lease) = &self.attended {
-            let turn = TurnId::of(lease.turn());
-            self.engine.with(lease.name(), |entry, _| entry.state.on_release_left(turn));
+        if let Some((name, turn)) = &self.attended {
+            self.engine.with(name, |entry, _| entry.state.on_release_left(*turn));
         }
         self.engine.spawn(async move { drop(sending.await) });
     }

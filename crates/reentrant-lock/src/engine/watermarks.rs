@@ -82,7 +82,7 @@ impl Watermarks {
 
     /// A turn has ended, and the name lets its turns be kept.
     pub(super) fn on_kept_turn_end(&self, name: &LockName, ended: EndedTurn) {
-        let EndedTurn { leases, was_wanted } = ended;
+        let EndedTurn { leases, was_wanted, .. } = ended;
         let mut generations = self.0.lock();
         let Generations { recent, older, .. } = &mut *generations;
         match recent.get_mut(name).or_else(|| older.get_mut(name)) {
@@ -154,7 +154,7 @@ mod tests {
 
     /// A turn of so many leases is over.
     fn ended(marks: &Watermarks, was_wanted: bool, leases: u32) {
-        marks.on_kept_turn_end(&name(1), EndedTurn { leases, was_wanted });
+        marks.on_kept_turn_end(&name(1), EndedTurn { watch: None, leases, was_wanted });
     }
 
     /// How many leases that nobody wants it takes until a name is worth keeping.

@@ -8,11 +8,7 @@ mod lost;
 #[cfg(test)]
 mod tests;
 mod timeout;
-mod unavailable;
-mod with;
 
-pub use acquire::{AcquireError, OptionsError};
+pub use acquire::{AcquireError, OptionsError, WithError};
 pub use lost::{LeaseLost, ReenterError, ReleaseError};
-pub use timeout::{HolderInfo, QueuePosition, SelfWait, WaitTimeout};
-pub use unavailable::Unavailable;
-pub use with::WithError;
+pub use timeout::{HolderInfo, QueuePosition, SelfWait, Unavailable, WaitTimeout};

@@ -1,6 +1,11 @@
 //! Cycles in a graph of numbered nodes. The work grows with nodes and edges, and with nothing else.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt, mem,
+};
+
+use leasehold_core::{LockName, RuntimeId};
 
 /// From each node to others; an edge is the other node and a label.
 pub(super) type Edges = [Vec<(usize, usize)>];
@@ -49,47 +54,112 @@ pub(super) fn ring(edges: &Edges, start: usize, counts: impl Fn(usize) -> bool) 
 
 /// A number for each node: the same for nodes that can reach each other.
 ///
-/// Tarjan's algorithm, without recursion.
+/// Kosaraju's algorithm, without recursion.
 fn parts(edges: &Edges) -> Vec<usize> {
-    const UNSEEN: usize = usize::MAX;
-    let mut order = vec![UNSEEN; edges.len()];
-    let mut low = vec![0; edges.len()];
-    let mut part = vec![UNSEEN; edges.len()];
-    let (mut next, mut open) = (0, Vec::new());
+    let mut seen = vec![false; edges.len()];
+    // In the order in which a search in depth leaves them.
+    let mut left = Vec::with_capacity(edges.len());
+    let mut backwards = vec![Vec::new(); edges.len()];
     for root in 0..edges.len() {
         // Nodes on the way from the root, each with its next edge.
-        let mut way = if order[root] == UNSEEN { vec![(root, 0)] } else { Vec::new() };
+        let mut way = if seen[root] { Vec::new() } else { vec![(root, 0)] };
+        seen[root] = true;
         while let Some((node, edge)) = way.last_mut() {
-            let node = *node;
-            if order[node] == UNSEEN {
-                (order[node], low[node]) = (next, next);
-                next += 1;
-                open.push(node);
-            }
-            if let Some(&(to, _)) = edges[node].get(*edge) {
+            if let Some(&(to, _)) = edges[*node].get(*edge) {
                 *edge += 1;
-                if order[to] == UNSEEN {
+                backwards[to].push(*node);
+                if !mem::replace(&mut seen[to], true) {
                     way.push((to, 0));
-                } else if part[to] == UNSEEN {
-                    low[node] = low[node].min(order[to]);
                 }
-                continue;
-            }
-            way.pop();
-            if let Some((before, _)) = way.last() {
-                low[*before] = low[*before].min(low[node]);
-            }
-            if low[node] == order[node] {
-                while let Some(member) = open.pop() {
-                    part[member] = node;
-                    if member == node {
-                        break;
-                    }
-                }
+            } else {
+                left.push(*node);
+                way.pop();
             }
         }
     }
-    part
+    let mut part = vec![None; edges.len()];
+    for root in left.into_iter().rev() {
+        let mut reached = vec![root];
+        while let Some(node) = reached.pop() {
+            if part[node].is_none() {
+                part[node] = Some(root);
+                reached.extend(&backwards[node]);
+            }
+        }
+    }
+    part.into_iter().flatten().collect()
+}
+
+/// A cycle of waits: each step holds a lock for which the step before it waits.
+///
+/// Waits end with their time, and then the cycle does. Where callers take several locks in one
+/// order, as `LockRuntime::all` does, there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cycle {
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// The steps; the last one waits for the first.
+    pub steps: Vec<CycleStep>,
+}
+
+/// How sure it is that none of a [`Cycle`] goes on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Certainty {
+    /// It may be that none goes on: Redis knows processes and not tasks. One task of a process may
+    /// hold a lock, and another task wait for the next.
+    Possible,
+    /// None goes on before its wait is over: each step is an owner of this runtime that waits for
+    /// one lock alone, as long as nothing else ends its leases.
+    Certain,
+}
+
+/// One step of a [`Cycle`]: a process, or with [`Certainty::Certain`] an owner of this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CycleStep {
+    /// The runtime.
+    pub runtime: RuntimeId,
+    /// Its label.
+    pub label: String,
+    /// The lock that it holds, for which the step before waits.
+    pub holds: LockName,
+    /// The lock for which it waits.
+    pub waits_for: LockName,
+}
+
+impl Cycle {
+    /// The cycle of a ring, whose edges have locks as labels; `step` gets a node, the lock that it
+    /// holds, and the one for which it waits.
+    pub(super) fn of(
+        certainty: Certainty,
+        ring: &Ring,
+        step: impl Fn(usize, usize, usize) -> CycleStep,
+    ) -> Self {
+        let before = ring.iter().cycle().skip(ring.len() - 1);
+        let steps = ring.iter().zip(before);
+        let steps = steps.map(|((node, waits_for), (_, holds))| step(*node, *holds, *waits_for));
+        Self { certainty, steps: steps.collect() }
+    }
+
+    /// Returns the locks of the cycle, each once.
+    pub fn locks(&self) -> impl Iterator<Item = &LockName> {
+        self.steps.iter().map(|step| &step.holds)
+    }
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, CycleStep { label, holds, waits_for, .. }) in self.steps.iter().enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            let who = match self.certainty {
+                Certainty::Certain => "an owner",
+                Certainty::Possible => label,
+            };
+            write!(f, "{who} holds {holds:?} and waits for {waits_for:?}")?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,10 @@
 //!
 //! [`WaitGraph::of`] makes the graph of a list of locks; it sends nothing and reads no clock.
 
-mod build;
-mod cycle;
 mod cycles;
 mod own;
-mod process;
+mod wait_graph;
 
-pub use build::WaitGraph;
-pub use cycle::{Certainty, Cycle, CycleStep};
-pub(crate) use own::{OwnHolds, OwnerWait};
-pub use process::{Hold, Process, Wait};
+pub use cycles::{Certainty, Cycle, CycleStep};
+pub(crate) use own::{OwnerWait, own_cycle_of, own_cycles};
+pub use wait_graph::{Hold, Process, Wait, WaitGraph};

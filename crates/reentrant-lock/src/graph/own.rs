@@ -1,54 +1,21 @@
 use std::collections::{BTreeMap, VecDeque};
 
-use leasehold_core::{LockName, Mutex, RuntimeId, RuntimeLabel};
+use leasehold_core::LockName;
 
-use super::{
-    cycle::{Certainty, Cycle, CycleStep},
-    cycles::{Ring, cycles, ring},
-};
-use crate::owner::{Owner, WeakOwner};
+use super::cycles::{Certainty, Cycle, CycleStep, Ring, cycles, ring};
+use crate::{engine::Engine, owner::Owner};
 
-/// Which owners of a runtime hold which locks; without those of calls that have no owner.
-#[derive(Debug, Default)]
-pub(crate) struct OwnHolds(Mutex<BTreeMap<LockName, WeakOwner>>);
+/// The cycles among the owners of a runtime.
+pub(crate) fn own_cycles(engine: &Engine) -> Vec<Cycle> {
+    let graph = OwnerGraph::from(engine, engine.owners());
+    cycles(&graph.edges).iter().map(|ring| graph.cycle(engine, ring)).collect()
+}
 
-impl OwnHolds {
-    pub(crate) fn gained(&self, name: &LockName, owner: &Owner) {
-        self.0.lock().insert(name.clone(), owner.downgrade());
-    }
-
-    pub(crate) fn lost(&self, name: &LockName, owner: &Owner) {
-        let mut holds = self.0.lock();
-        if holds.get(name).is_some_and(|holder| holder.is(owner)) {
-            holds.remove(name);
-        }
-    }
-
-    /// The owner that holds a lock.
-    fn holder(&self, name: &LockName) -> Option<Owner> {
-        let holder = self.0.lock().get(name).and_then(WeakOwner::upgrade)?;
-        let held = holder.held(name)?;
-        held.lease.is_held().then_some(holder)
-    }
-
-    /// The cycles among the owners of a runtime.
-    pub(crate) fn cycles(&self, runtime: RuntimeId, label: &RuntimeLabel) -> Vec<Cycle> {
-        let holders = self.0.lock().values().filter_map(WeakOwner::upgrade).collect();
-        let graph = OwnerGraph::from(self, holders);
-        cycles(&graph.edges).iter().map(|ring| graph.cycle(runtime, label, ring)).collect()
-    }
-
-    /// The cycle that a call is certainly a part of, as far as the runtime can see it.
-    pub(crate) fn cycle_of(
-        &self,
-        wait: &OwnerWait,
-        runtime: RuntimeId,
-        label: &RuntimeLabel,
-    ) -> Option<Cycle> {
-        let graph = OwnerGraph::from(self, vec![wait.owner.clone()]);
-        let cycle = graph.cycle(runtime, label, &ring(&graph.edges, 0, |_| true)?);
-        Some(cycle).filter(|cycle| cycle.certainty == Certainty::Certain)
-    }
+/// The cycle that a call is certainly a part of, as far as the runtime can see it.
+pub(crate) fn own_cycle_of(engine: &Engine, wait: &OwnerWait) -> Option<Cycle> {
+    let graph = OwnerGraph::from(engine, vec![wait.owner.clone()]);
+    let cycle = graph.cycle(engine, &ring(&graph.edges, 0, |_| true)?);
+    Some(cycle).filter(|cycle| cycle.certainty == Certainty::Certain)
 }
 
 /// A call that waits with an owner, until it is dropped.
@@ -81,7 +48,7 @@ struct OwnerGraph {
 
 impl OwnerGraph {
     /// Some owners, and all for whom they wait.
-    fn from(holds: &OwnHolds, owners: Vec<Owner>) -> Self {
+    fn from(engine: &Engine, owners: Vec<Owner>) -> Self {
         let mut numbers = BTreeMap::new();
         let mut open = VecDeque::new();
         let (mut waits, mut locks, mut edges) = (Vec::new(), Vec::new(), Vec::new());
@@ -100,7 +67,7 @@ impl OwnerGraph {
             waits.push(awaited.len());
             let mut to = Vec::new();
             for name in awaited {
-                if let Some(holder) = holds.holder(&name) {
+                if let Some(holder) = engine.owner_of(&name) {
                     to.push((number(holder, &mut open), locks.len()));
                     locks.push(name);
                 }
@@ -110,17 +77,15 @@ impl OwnerGraph {
         Self { waits, locks, edges }
     }
 
-    fn cycle(&self, runtime: RuntimeId, label: &RuntimeLabel, ring: &Ring) -> Cycle {
-        let before = ring.iter().cycle().skip(ring.len() - 1);
-        let steps = ring.iter().zip(before).map(|((_, waits_for), (_, holds))| CycleStep {
-            runtime,
-            label: label.to_string(),
-            holds: self.locks[*holds].clone(),
-            waits_for: self.locks[*waits_for].clone(),
-        });
+    fn cycle(&self, engine: &Engine, ring: &Ring) -> Cycle {
         // One that waits for several may go on with another.
         let is_certain = ring.iter().all(|(owner, _)| self.waits[*owner] == 1);
         let certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
-        Cycle { certainty, steps: steps.collect() }
+        Cycle::of(certainty, ring, |_, holds, waits_for| CycleStep {
+            runtime: engine.runtime_id(),
+            label: engine.label.to_string(),
+            holds: self.locks[holds].clone(),
+            waits_for: self.locks[waits_for].clone(),
+        })
     }
 }

@@ -16,8 +16,7 @@ use crate::durations::PLACE_PAUSE;
 use super::{
     env::{Env, Outgoing, TimedAnswer, TurnId},
     local_queue::Ticket,
-    name_state::NameState,
-    phase::{FirstAcquire, Phase},
+    name_state::{FirstAcquire, NameState, Phase},
     turn::{Keep, Offer, TakenToken, TokenState, Turn, UnansweredCommands},
 };
 
@@ -33,11 +32,10 @@ pub(crate) enum NoLease {
     Kept,
     /// As `Busy`, but this runtime is just releasing the lock, or withdrawing an acquisition of it.
     Releasing,
-    /// It did not take an offer in time: it may join anew.
+    /// It did not take an offer in time, or its owner got the lock: it may come anew.
     Dismissed,
     Failed(StoreError),
     Closed,
-    HeldByOwner,
     TimedOut,
     Unavailable,
 }
@@ -55,13 +53,13 @@ pub(crate) struct Lead {
     pub(crate) begun: Option<Fence>,
 }
 
-/// What a task gets that joins: a place `P` in line, or a lease `L`.
+/// What a task gets that joins.
 #[derive(Debug)]
-pub(crate) enum Joined<P = (Ticket, Option<Lead>), L = TakenToken> {
+pub(crate) enum Joined {
     /// It stands in line; the first of all has a command to send.
-    InLine(P),
+    InLine(Ticket, Option<Lead>),
     /// It goes on with an idle turn.
-    Taken(L),
+    Taken(TakenToken),
 }
 
 impl NameState {
@@ -82,7 +80,7 @@ impl NameState {
         }
         let leads = matches!(self.phase, Phase::Idle) && self.queue.is_empty();
         if leads {
-            self.withdrawals.hurry(&mut env.effects.wake);
+            self.withdrawals.hurry(&mut env.effects);
         }
         if tries && (!leads || self.withdrawals.has_any()) {
             let soon = self.opens_soon(env);
@@ -90,7 +88,7 @@ impl NameState {
         }
         let ticket = env.numbers.next();
         self.queue.join(ticket, terms);
-        Ok(Joined::InLine((ticket, leads.then(|| self.lead(env, ticket, terms, tries)))))
+        Ok(Joined::InLine(ticket, leads.then(|| self.lead(env, ticket, terms, tries))))
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, terms: Terms, tries: bool) -> Lead {
@@ -133,7 +131,21 @@ impl NameState {
         if !self.queue.has(ticket) {
             return Poll::Ready(Err(NoLease::Dismissed));
         }
-        self.attend(env, ticket);
+        if let Phase::Asking(asking) = &mut self.phase
+            && asking.lead() == ticket
+        {
+            // If the answer takes longer than the pause between two heartbeats, the runtime keeps the
+            // place. One that only tries has none, unless others wait behind it.
+            asking.polled_at = env.now;
+            let is_wanted = asking.heartbeat.is_some() || self.queue.len() > 1;
+            if asking.calls_at.is_none() && is_wanted {
+                self.keep_place(env);
+                self.beat(env);
+            } else {
+                let next = || env.next_heartbeat(env.now, asking.terms.ttl);
+                asking.calls_at.get_or_insert_with(next);
+            }
+        }
         if let Some(taken) = self.take(env, ticket) {
             return Poll::Ready(Ok(taken));
         }
@@ -141,33 +153,17 @@ impl NameState {
         Poll::Pending
     }
 
-    /// The first task is polled before its answer. If the answer takes longer than the pause
-    /// between two heartbeats, the runtime keeps the place.
-    fn attend(&mut self, env: &mut Env<'_>, ticket: Ticket) {
-        let Phase::Asking(asking) = &mut self.phase else { return };
-        if asking.lead() != ticket {
-            return;
-        }
-        asking.polled_at = env.now;
-        if asking.calls_at.is_some() {
-            return;
-        }
-        // One that only tries has no place, unless others wait behind it.
-        let is_wanted = asking.heartbeat.is_some() || self.queue.len() > 1;
-        if is_wanted {
-            self.keep_place(env);
-        } else {
-            asking.calls_at = Some(env.next_heartbeat(env.now, asking.terms.ttl));
-        }
-        if let Phase::Place(place) = &mut self.phase {
-            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
-        }
-    }
-
     /// The runtime keeps the place of the first task, whose own command is in flight.
     pub(super) fn keep_place(&mut self, env: &Env<'_>) {
         if let Phase::Asking(asking) = &self.phase {
             self.phase = Phase::Place(Box::new(asking.place(env)));
+        }
+    }
+
+    /// Sends a heartbeat of the place, if there is one.
+    pub(super) fn beat(&mut self, env: &mut Env<'_>) {
+        if let Phase::Place(place) = &mut self.phase {
+            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
         }
     }
 
@@ -349,7 +345,7 @@ impl NameState {
                 if releasing.is_repeated {
                     unanswered.on_send();
                 }
-                self.withdrawals.wake_tries(&mut env.effects.wake);
+                self.withdrawals.wake_tries(&mut env.effects);
                 (unanswered, releasing.next.is_some_and(|next| next.keeps))
             }
             Phase::Turn(_) | Phase::Idle => (unanswered, false),

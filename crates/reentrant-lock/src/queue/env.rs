@@ -14,6 +14,7 @@ use leasehold_core::{
     store::{Heartbeat, Waiter},
 };
 use leasehold_watchdog::Watch;
+use tokio::sync::Notify;
 
 use crate::{durations::PLACE_PAUSE, seam::Rules, timing::Timing};
 
@@ -97,16 +98,18 @@ impl Numbers {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) wake: Vec<Waker>,
+    /// Senders whose next copy is to be sent at once.
+    pub(crate) hurry: Vec<Arc<Notify>>,
+    /// The tasks that try the lock are to look again.
+    pub(crate) released: Option<Arc<Notify>>,
     /// To drop a waker may drop a task, and whatever it has of this very name.
     pub(crate) discarded: Vec<Waker>,
     pub(crate) send: Option<Outgoing>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
-    /// What watched a turn that is over.
-    pub(crate) forget: Option<Watch>,
+    pub(crate) ended: Option<EndedTurn>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
-    pub(crate) ended: Option<EndedTurn>,
     pub(crate) kept: Option<KeptOutcome>,
     /// Where commands and leases count; `None` for the class of the task that came first.
     pub(crate) metrics: Option<Arc<ClassMetrics>>,
@@ -115,6 +118,8 @@ pub(crate) struct Effects {
 /// A turn that is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedTurn {
+    /// What watched it.
+    pub(crate) watch: Option<Watch>,
     pub(crate) leases: u32,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(crate) was_wanted: bool,
@@ -143,7 +148,7 @@ impl TurnId {
 }
 
 /// The end of a turn on the server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct TurnRelease {
     pub(crate) turn: TurnId,
     pub(crate) ttl: Ttl,
@@ -151,6 +156,8 @@ pub(crate) struct TurnRelease {
     pub(crate) closed_until: Option<Instant>,
     /// As which release it counts; `None` where it counts as nothing, or was counted.
     pub(crate) via: Option<ReleaseVia>,
+    /// Notified when another copy is to be sent at once.
+    pub(crate) hurry: Arc<Notify>,
 }
 
 /// The acquisition with which a runtime queues anew in the step that ends its turn.

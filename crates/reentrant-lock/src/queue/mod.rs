@@ -5,7 +5,6 @@ mod acquiring;
 mod env;
 mod local_queue;
 mod name_state;
-mod phase;
 mod place;
 mod releasing;
 #[cfg(test)]
@@ -16,7 +15,7 @@ mod withdrawals;
 pub(crate) use acquiring::{Joined, Lead, LeasePoll, NoLease};
 pub(crate) use env::{
     Beat, Effects, EndedTurn, Env, NextPlace, Numbers, Outgoing, TimedAnswer, TurnId, TurnRelease,
-    earlier, unheard,
+    unheard,
 };
 pub(crate) use local_queue::Ticket;
 pub(crate) use name_state::NameState;

@@ -1,14 +1,17 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use leasehold_core::{Fence, Instant, metric::KeptOutcome};
+use leasehold_core::{
+    AcquisitionId, Fence, Instant, Terms,
+    metric::{KeptOutcome, ReleaseVia},
+};
 use leasehold_watchdog::Watch;
+use tokio::sync::Notify;
 
-use crate::{durations::ASK_AGAIN, error::QueuePosition, timing::closed_for};
+use crate::{durations::PLACE_PAUSE, error::QueuePosition, timing::closed_for};
 
 use super::{
-    env::{Beat, Env, Outgoing, TurnId, earlier},
+    env::{Beat, Env, NextPlace, Outgoing, TurnId, TurnRelease, earlier},
     local_queue::{LocalQueue, Ticket},
-    phase::Phase,
     place::{Failing, QueuedPlace},
     turn::{Keep, Turn},
     withdrawals::Withdrawals,
@@ -27,7 +30,7 @@ use super::{
 /// 1. applies one event at a time:
 ///    - what a task does: [`join`](Self::join), [`poll`](Self::poll), [`leave`](Self::leave),
 ///      [`on_watch`](Self::on_watch), [`on_release`](Self::on_release),
-///      [`is_released`](Self::is_released);
+///      [`awaits_release`](Self::awaits_release);
 ///    - how a withdrawal is sent, to [`withdrawals`](Self::withdrawals): that it is about to be
 ///      before the lock is let go of, that it was refused, and that it is over;
 ///    - how a release is sent: [`on_release_send`](Self::on_release_send),
@@ -122,7 +125,7 @@ impl NameState {
     }
 
     pub(crate) fn look_at(&self, env: &Env<'_>) -> Option<Instant> {
-        let due = match &self.phase {
+        match &self.phase {
             Phase::Place(place) => Some(place.next_at),
             Phase::Asking(asking) => Some(asking.look_at(env)),
             Phase::Turn(turn) => turn.stale_at(env).or_else(|| turn.idle_ends_at()),
@@ -132,8 +135,7 @@ impl NameState {
                 all.into_iter().flatten().min()
             }
             Phase::Idle => None,
-        };
-        due.into_iter().chain(self.withdrawals.watched_until()).min()
+        }
     }
 
     /// Whether a turn is being given back, or its acquisition withdrawn.
@@ -209,13 +211,10 @@ impl NameState {
     }
 
     /// Something is due, as the row `timer` of the [states and events](NameState) says; or a task that
-    /// asks or tries is to be woken.
+    /// asks is to be woken.
     pub(crate) fn on_timer(&mut self, env: &mut Env<'_>) -> Option<Beat> {
         let now = env.now;
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.withdrawals.watched_until()) {
-            self.withdrawals.wake_tries(&mut env.effects.wake);
-        }
         match &mut self.phase {
             Phase::Place(place) if place.is_due(env) => {
                 // The task for whose ttl it was asked may be gone.
@@ -242,8 +241,8 @@ impl NameState {
                 self.end_idle(env, KeptOutcome::Lapsed);
             }
             Phase::Releasing(releasing) if is_due(releasing.asks_soon) => {
-                (releasing.asks_soon, releasing.asks_now) = (None, true);
-                env.effects.wake.extend(releasing.sender_waker.take());
+                releasing.asks_soon = None;
+                env.effects.hurry.push(Arc::clone(&releasing.hurry));
             }
             Phase::Releasing(releasing)
                 if !self.queue.is_empty() && is_due(releasing.overdue_at(env)) =>
@@ -268,7 +267,7 @@ impl NameState {
     /// Messages may have been lost: a place is asked for again soon, whatever is in flight. That
     /// answer may be older than what was lost, or never come.
     pub(crate) fn on_lost_messages(&mut self, env: &Env<'_>) {
-        let soon = env.now + ASK_AGAIN.mul_f64(env.jitter());
+        let soon = env.now + PLACE_PAUSE.mul_f64(env.jitter());
         match &mut self.phase {
             Phase::Place(place) => place.ask_soon(soon),
             // Its task is woken, and when it is polled the runtime asks: one that is never polled
@@ -310,5 +309,120 @@ impl NameState {
             // A holder goes on; what follows a release is withdrawn when that is answered.
             Phase::Turn(_) | Phase::Releasing(_) | Phase::Idle => {}
         }
+    }
+}
+
+/// What a runtime has of a name in Redis: one live acquisition at most.
+// Very many names have a quiet turn: what is larger is boxed.
+#[derive(Debug, Default)]
+pub(crate) enum Phase {
+    #[default]
+    Idle,
+    /// The first task asks by itself, and awaits the answer.
+    Asking(FirstAcquire),
+    /// A place in the queue.
+    Place(Box<QueuedPlace>),
+    /// The lock.
+    Turn(Turn),
+    /// The lock, which is being given back: no token is offered any more.
+    Releasing(Box<Releasing>),
+}
+
+/// A first command. The task that sent it awaits its answer.
+#[derive(Debug)]
+pub(crate) struct FirstAcquire {
+    /// Its number is the ticket of the task that sent it.
+    pub(super) id: AcquisitionId,
+    pub(super) terms: Terms,
+    pub(super) heartbeat: Option<u64>,
+    /// Whether the lease says that the runtime keeps it.
+    pub(super) keeps: bool,
+    pub(super) sent_at: Instant,
+    pub(super) polled_at: Instant,
+    /// When its task is to be woken, to show that it is there; `None` once woken.
+    pub(super) calls_at: Option<Instant>,
+    /// Messages may have been lost: when the runtime asks again.
+    pub(super) asks_soon: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Releasing {
+    pub(super) turn: Turn,
+    /// What is queued with the release; chosen when it is sent for the first time.
+    pub(super) next: Option<NextPlace>,
+    /// When the release may have been sent first. From then on `next` is fixed, because all copies
+    /// must queue the same id.
+    pub(super) sent_at: Option<Instant>,
+    /// Whether more than one copy was sent, or a copy failed.
+    pub(super) is_repeated: bool,
+    pub(super) closed_until: Option<Instant>,
+    /// Since when its holder waits for the answer; `None` where the runtime does.
+    pub(super) attended_since: Option<Instant>,
+    /// Messages may have been lost: when another copy is due, whose answer shows them.
+    pub(super) asks_soon: Option<Instant>,
+    /// Notified when that copy is due.
+    pub(super) hurry: Arc<Notify>,
+}
+
+impl Phase {
+    pub(super) fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
+        match self {
+            Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
+            _ => None,
+        }
+    }
+}
+
+impl FirstAcquire {
+    /// The task that sent it.
+    pub(super) fn lead(&self) -> Ticket {
+        self.id.number()
+    }
+
+    /// Its place, which the runtime keeps from now on.
+    pub(super) fn place(&self, env: &Env<'_>) -> QueuedPlace {
+        let mut place = QueuedPlace::wanted(env, self.id, self.terms, self.keeps);
+        if let Some(number) = self.heartbeat {
+            place.remember(number, self.sent_at);
+        }
+        place.asks_soon = self.asks_soon;
+        place.unanswered.on_send();
+        place
+    }
+
+    /// When to look next: to call its task, or to go on without it.
+    pub(super) fn look_at(&self, env: &Env<'_>) -> Instant {
+        earlier(self.calls_at, self.unattended_at(env))
+    }
+
+    /// When its task has not been polled for so long that it will not look at the answer.
+    pub(super) fn unattended_at(&self, env: &Env<'_>) -> Instant {
+        (env.rules.attended_from)(self.sent_at, self.polled_at)
+            + env.timing.claim_window(self.terms.ttl)
+    }
+}
+
+impl Releasing {
+    /// When tasks wait no longer for the answer to a release that queues no place for them.
+    // ADR 0004
+    pub(super) fn overdue_at(&self, env: &Env<'_>) -> Option<Instant> {
+        let sent_at = self.sent_at.filter(|_| self.next.is_none())?;
+        let at = sent_at + env.timing.heartbeat_pause(self.turn.grant.ttl());
+        Some(self.closed_until.map_or(at, |closed_until| closed_until.max(at)))
+    }
+
+    /// When the runtime sends a copy of its own, if the holder still waits.
+    pub(super) fn unattended_at(&self, env: &Env<'_>) -> Option<Instant> {
+        self.attended_since.map(|since| since + env.timing.claim_window(self.turn.grant.ttl()))
+    }
+
+    pub(super) fn stays_closed(&self, env: &Env<'_>) -> bool {
+        closed_for(self.closed_until, env.now).is_some()
+    }
+
+    pub(super) fn command(&self, via: Option<ReleaseVia>) -> TurnRelease {
+        let (ttl, closed_until) = (self.turn.grant.ttl(), self.closed_until);
+        let hurry = Arc::clone(&self.hurry);
+        TurnRelease { turn: self.turn.id(), ttl, closed_until, via, hurry }
     }
 }

@@ -1,4 +1,4 @@
-use std::task::Waker;
+use std::sync::Arc;
 
 use leasehold_core::{
     Fence, Instant, StoreError, Terms,
@@ -6,19 +6,19 @@ use leasehold_core::{
     metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
 };
+use tokio::sync::futures::OwnedNotified;
 
 use crate::timing::closed_for;
 
 use super::{
     env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
-    name_state::NameState,
-    phase::{Phase, Releasing},
+    name_state::{NameState, Phase, Releasing},
     place::QueuedPlace,
     turn::{TakenToken, Turn},
 };
 
 /// How a turn goes on when a lease of it is released.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum AfterLease {
     /// Another task has it, or the runtime ends it for the tasks that wait.
     Settled,
@@ -124,7 +124,7 @@ impl NameState {
             return true;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return false };
-        self.withdrawals.wake_tries(&mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects);
         let is_refused = answer.result.is_err();
         let repeats = releasing.is_repeated && releasing.next.is_none();
         // If the server refused to keep the lock closed, a withdrawal would open it early.
@@ -155,36 +155,21 @@ impl NameState {
         }
     }
 
-    /// Whether messages may have been lost, so that another copy of the release is to be sent at
-    /// once. Otherwise `waker` is woken when they may.
-    pub(crate) fn has_lost_messages(&mut self, turn: TurnId, waker: &Waker) -> bool {
-        let Some(releasing) = self.phase.releasing(turn) else { return false };
-        if !releasing.sender_waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            releasing.sender_waker = Some(waker.clone());
-        }
-        std::mem::take(&mut releasing.asks_now)
-    }
-
-    /// Whether no release or withdrawal is on its way; an error if the server has refused one.
-    /// Otherwise `waker` is woken when one is over, and at `until` at the latest.
-    pub(crate) fn is_released(
-        &mut self,
-        waker: &Waker,
-        until: Instant,
-    ) -> Result<bool, StoreError> {
+    /// A try waits while a release or withdrawal is on its way: it is notified when one is over. `None`
+    /// if there is none; an error if the server has refused one.
+    pub(crate) fn awaits_release(&mut self) -> Result<Option<OwnedNotified>, StoreError> {
         let is_on_its_way = match &self.phase {
             Phase::Releasing(_) => true,
             Phase::Idle => self.withdrawals.has_any(),
             _ => false,
         };
-        let is_awaited = is_on_its_way && self.queue.is_empty();
-        if is_awaited {
-            if let (Phase::Idle, Some(refusal)) = (&self.phase, self.withdrawals.refusal()) {
-                return Err(refusal.clone());
-            }
-            self.withdrawals.watch(waker, until);
+        if !is_on_its_way || !self.queue.is_empty() {
+            return Ok(None);
         }
-        Ok(!is_awaited)
+        match (&self.phase, self.withdrawals.refusal()) {
+            (Phase::Idle, Some(refusal)) => Err(refusal.clone()),
+            _ => Ok(Some(self.withdrawals.watch())),
+        }
     }
 
     /// Nothing waits for the answer to a release any longer.
@@ -193,7 +178,7 @@ impl NameState {
             return;
         }
         let Phase::Releasing(releasing) = std::mem::take(&mut self.phase) else { return };
-        self.withdrawals.wake_tries(&mut env.effects.wake);
+        self.withdrawals.wake_tries(&mut env.effects);
         if !releasing.stays_closed(env) {
             env.effects.withdraw.push((turn.id, releasing.turn.grant.ttl()));
         }
@@ -211,7 +196,10 @@ impl NameState {
         sent_at: Instant,
         answer: ReleaseAnswer,
     ) {
-        let Some(next) = releasing.next else { return self.ask_at_once(env) };
+        let Some(next) = releasing.next else {
+            self.ask_anew(env);
+            return self.beat(env);
+        };
         if self.queue.is_empty() {
             // All tasks left meanwhile. `Released` says that no place was queued.
             if answer != ReleaseAnswer::Released {
@@ -242,7 +230,10 @@ impl NameState {
             ReleaseAnswer::Gone | ReleaseAnswer::DataLost => {
                 self.phase = Phase::Place(Box::new(place));
             }
-            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => self.ask_at_once(env),
+            ReleaseAnswer::Released | ReleaseAnswer::Kept { .. } => {
+                self.ask_anew(env);
+                self.beat(env);
+            }
         }
     }
 
@@ -279,8 +270,7 @@ impl NameState {
             closed_until,
             attended_since: None,
             asks_soon: None,
-            asks_now: false,
-            sender_waker: None,
+            hurry: Arc::default(),
         };
         env.effects.send = Some(Outgoing::Release(releasing.command(via)));
         self.phase = Phase::Releasing(Box::new(releasing));
@@ -313,7 +303,8 @@ impl NameState {
             return self.release(env, closed_until, Some(ReleaseVia::MaxHold));
         }
         env.effects.lost = Some(reason);
-        let is_waited_for = !self.queue.is_empty() || self.needs_acks();
+        let needs_acks = self.turn().is_some_and(|turn| turn.grant.terms().acks.are_asked());
+        let is_waited_for = !self.queue.is_empty() || needs_acks;
         if reason == LossReason::Expired && is_waited_for {
             // The server may still have it: others are not to wait for that. If too few replicas had
             // its renewals, the master has extended it all the same.
@@ -321,11 +312,6 @@ impl NameState {
         } else {
             self.lose(env, closed_until);
         }
-    }
-
-    /// Whether the leases of the turn need acknowledgements.
-    fn needs_acks(&self) -> bool {
-        self.turn().is_some_and(|turn| turn.grant.terms().acks.are_asked())
     }
 
     fn has_turn(&self, id: TurnId) -> bool {
@@ -340,8 +326,7 @@ impl NameState {
             env.effects.kept.get_or_insert(KeptOutcome::Lapsed);
         }
         let Turn { watch, leases, was_wanted, .. } = turn;
-        env.effects.forget = watch;
-        env.effects.ended = Some(EndedTurn { leases, was_wanted });
+        env.effects.ended = Some(EndedTurn { watch, leases, was_wanted });
         Some(turn)
     }
 
@@ -353,14 +338,6 @@ impl NameState {
             env.effects.withdraw.push((turn.grant.id(), turn.grant.ttl()));
         }
         self.ask_anew(env);
-    }
-
-    /// The runtime asks under a fresh id, and at once, if tasks wait.
-    fn ask_at_once(&mut self, env: &mut Env<'_>) {
-        self.ask_anew(env);
-        if let Phase::Place(place) = &mut self.phase {
-            env.effects.send = Some(Outgoing::Heartbeat(Box::new(place.beat(env, self.begun))));
-        }
     }
 
     /// The runtime asks under a fresh id, if tasks wait.

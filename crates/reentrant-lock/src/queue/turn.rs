@@ -73,17 +73,10 @@ impl Turn {
         };
         let time_is_up =
             self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
-        let served = self.contended && self.to_serve == 0;
-        served
-            || time_is_up
-            || self.is_spent()
-            || terms != self.grant.terms()
-            || !self.can_enter(env)
-    }
-
-    /// Whether enough belief is left for the next task: the last lease may not have been renewed.
-    fn can_enter(&self, env: &Env<'_>) -> bool {
-        env.now < self.until - env.timing.enough(self.grant.ttl())
+        let is_served = self.contended && self.to_serve == 0;
+        // The last lease may not have been renewed.
+        let is_late = env.now >= self.until - env.timing.enough(self.grant.ttl());
+        is_served || is_late || time_is_up || self.is_spent() || terms != self.grant.terms()
     }
 
     /// The next task is offered the next token; `false` when there is none.

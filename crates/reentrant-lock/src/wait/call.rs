@@ -1,88 +1,56 @@
-use std::{future::poll_fn, mem, sync::Arc, task::Poll, time::Duration};
+use std::{mem, sync::Arc};
 
 use leasehold_core::{
-    Instant, LockName, Mutex, StoreError, StoreErrorKind,
+    Instant, Mutex, StoreError, StoreErrorKind,
     lease::{Holds, LeaseState},
-    metric::{AcquireOutcome, ClassMetrics},
+    metric::AcquireOutcome,
 };
 use leasehold_watchdog::HeldLease;
-use tokio::task::unconstrained;
+use tokio::{select, task::unconstrained};
 
 use crate::{
     durations::MOMENT,
-    engine::Engine,
     error::{AcquireError, LeaseLost, ReenterError},
     guard::Guard,
-    outage_patience::OutagePatience,
-    owner::{Caller, Owned, Owner, SharedLease},
+    owner::{Owner, SharedLease},
     queue::{NameState, NoLease},
-    self_wait::Suspicion,
 };
 
 use super::{
     end::{failed, unavailable},
-    line::{InLine, LeaseRequest},
+    line::{AcquireCall, InLine, WaitLimit},
+    outage_patience::OutagePatience,
+    waiting::{AcquireTally, Contention},
 };
-
-/// For how long to wait.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum WaitLimit {
-    /// Not at all: a taken lock is an answer.
-    Try,
-    /// For a while.
-    For(Duration),
-    /// Without a limit.
-    Forever,
-}
-
-impl WaitLimit {
-    /// When it ends for a wait that began at `started`; `None` for never, or with the answer.
-    pub(super) fn ends(self, started: Instant) -> Option<Instant> {
-        match self {
-            Self::Try | Self::Forever | Self::For(Duration::ZERO) => None,
-            Self::For(wait) => Some(started + wait),
-        }
-    }
-}
-
-/// One call to acquire a lock, with its options checked.
-#[derive(Debug)]
-pub(crate) struct AcquireCall {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) name: LockName,
-    pub(crate) request: LeaseRequest,
-    pub(crate) limit: WaitLimit,
-    pub(crate) outage_patience: Duration,
-    pub(crate) owner: Option<Owner>,
-    /// When it was polled first.
-    pub(crate) started: Instant,
-    /// Until when a try waits for another runtime to give up a lock that it may keep idle.
-    pub(crate) recall_ends: Option<Instant>,
-}
 
 impl AcquireCall {
     /// Acquires, or gives up.
     pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
-        self.started = self.engine.clock.now();
         if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }
-        let mut owned = Owned::Given;
-        if self.owner.is_none() {
-            self.owner = Owner::of_scope(self.engine.runtime_id());
-            owned = if self.owner.is_some() { Owned::Scoped } else { Owned::Fresh };
-        }
-        self.request.caller = Some(Caller::here(owned));
-        let tries = matches!(self.limit, WaitLimit::Try);
-        let mut tally = AcquireTally::new(&self.request.metrics, tries, self.started);
+        let metrics = Arc::clone(&self.metrics);
+        let mut tally = AcquireTally {
+            metrics: &metrics,
+            tries: matches!(self.limit, WaitLimit::Try),
+            started: self.started,
+            found: Contention::Free,
+            behind: None,
+            reentered: false,
+            suspicion: None,
+            outcome: AcquireOutcome::Cancelled,
+        };
         let mut outcome = self.wait(&mut tally).await;
         if tally.found == Contention::Kept {
-            self.recall_ends = self.recall_ends();
-        }
-        if self.recall_ends.is_some() {
-            // The lock may be idle, and is given up when somebody waits for it.
-            self.request.tries = false;
-            outcome = self.wait(&mut tally).await;
+            let now = self.engine.clock.now();
+            let latest = self.started + self.engine.timing.command_deadline(self.terms.ttl);
+            let ends = now.min(latest) + MOMENT;
+            // Unless the process was away for so long that this is over.
+            if now < ends {
+                // The lock may be idle, and is given up when somebody waits for it.
+                (self.recall_ends, self.tries) = (Some(ends), false);
+                outcome = self.wait(&mut tally).await;
+            }
         }
         if let Err(error) = &mut outcome {
             let engine = &self.engine;
@@ -97,24 +65,18 @@ impl AcquireCall {
         outcome
     }
 
-    /// Until when a try waits for a recall; `None` if the process was away for so long that this is
-    /// over.
-    fn recall_ends(&self) -> Option<Instant> {
-        let Self { engine, started, request, .. } = self;
-        let latest = *started + engine.timing.command_deadline(request.terms.ttl);
-        let now = engine.clock.now();
-        let ends = now.min(latest) + MOMENT;
-        (now < ends).then_some(ends)
-    }
-
     /// Enters the lease that the owner has, or stands in line until the task gets one or none.
     async fn wait(&self, tally: &mut AcquireTally<'_>) -> Result<Guard, AcquireError> {
-        let (mut ends, mut looks_from) =
-            (self.recall_ends.or_else(|| self.limit.ends(self.started)), self.started);
+        let (mut ends, mut looks_from) = (self.recall_ends, self.started);
+        if let WaitLimit::For(wait) = self.limit
+            && !wait.is_zero()
+        {
+            ends = ends.or(Some(self.started + wait));
+        }
         let mut patience = OutagePatience::new(self.outage_patience, self.started);
         loop {
             // Made before the look, so that a lease gained meanwhile is not missed.
-            let holds = self.owner.as_ref().map(|owner| self.holds_by(owner, owner.gained()));
+            let gained = self.owner.as_ref().map(Owner::gained);
             if let Some(guard) = self.enter_held(ends).await? {
                 tally.reentered = true;
                 return Ok(guard);
@@ -122,15 +84,15 @@ impl AcquireCall {
             let (mut line, times) = (None, (looks_from, ends));
             // A task that has used up its budget of tokio still takes what it was offered, and sees
             // that its time is over.
-            let standing = self.in_line(&mut line, holds, times, &mut patience, tally);
+            let standing = self.in_line(&mut line, gained, times, &mut patience, tally);
             match unconstrained(standing).await {
                 Ok(lease) => {
                     if lease.was_held() {
                         tally.finds_held();
                     }
-                    return self.take_over(lease.count(&self.request.metrics));
+                    return self.take_over(lease.count());
                 }
-                Err(NoLease::Dismissed | NoLease::HeldByOwner) => drop(line),
+                Err(NoLease::Dismissed) => drop(line),
                 Err(NoLease::Releasing) => self.until_released(&mut ends).await?,
                 Err(why) => return Err(Box::pin(self.give_up(why, line, tally)).await),
             }
@@ -169,7 +131,7 @@ impl AcquireCall {
             }
             Err(ReenterError::Store(error)) => return Err(error.into()),
         };
-        if let Some(hold) = self.request.min_hold
+        if let Some(hold) = self.min_hold
             && let LeaseState::Lost(reason) = held.lease.close_if_held(engine.clock.now() + hold)
         {
             return Err(AcquireError::Lost(LeaseLost::new(&held.lease, reason)));
@@ -180,22 +142,22 @@ impl AcquireCall {
     /// Waits until no release or withdrawal of this process is on its way. The wait and the command
     /// after it take at most one command timeout together.
     async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
-        let Self { engine, name, request, .. } = self;
-        let time = engine.timing.command_deadline(request.terms.ttl);
+        let Self { engine, name, .. } = self;
+        let time = engine.timing.command_deadline(self.terms.ttl);
         let until = *ends.get_or_insert(self.started + time);
-        // By hand: the state of the name wakes the waker that it has of this task.
-        let released = poll_fn(|cx| {
-            let released = engine.with(name, |entry, env| {
-                let is_released = entry.state.is_released(cx.waker(), until);
-                let is_over = is_released != Ok(false) || env.now >= until;
-                if is_over { Poll::Ready(is_released) } else { Poll::Pending }
-            });
-            released.unwrap_or(Poll::Ready(Ok(true)))
-        });
-        match released.await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(self.unheard()),
-            Err(error) => Err(failed(engine, name, self.started, error)),
+        loop {
+            let awaited = engine.with(name, |entry, _| entry.state.awaits_release());
+            let over = match awaited.unwrap_or(Ok(None)) {
+                Ok(Some(over)) => over,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(failed(engine, name, self.started, error)),
+            };
+            select! {
+                biased;
+                _ = engine.until_forked() => return Err(self.forked()),
+                () = over => {}
+                () = engine.clock.sleep_until(until) => return Err(self.unheard()),
+            }
         }
     }
 
@@ -206,7 +168,7 @@ impl AcquireCall {
         line: Option<InLine<'_>>,
         tally: &mut AcquireTally<'_>,
     ) -> AcquireError {
-        let Self { engine, name, request, .. } = self;
+        let Self { engine, name, .. } = self;
         match why {
             NoLease::Closed => return self.closed(),
             NoLease::Failed(error) => return failed(engine, name, self.started, error),
@@ -215,7 +177,7 @@ impl AcquireCall {
                 let failing = self.failing().filter(|failing| failing.failed > 0);
                 return unavailable(engine, name, self.started, failing);
             }
-            NoLease::TimedOut if request.tries => return self.unheard(),
+            NoLease::TimedOut if self.tries => return self.unheard(),
             NoLease::Busy if line.is_none() => {
                 if let Some(error) = self.asked_in_vain() {
                     return error;
@@ -227,11 +189,9 @@ impl AcquireCall {
                 tally.found = Contention::Kept;
             }
             NoLease::TimedOut if !self.knows(NameState::is_known_held) => {}
-            NoLease::TimedOut
-            | NoLease::Busy
-            | NoLease::Releasing
-            | NoLease::Dismissed
-            | NoLease::HeldByOwner => tally.finds_held(),
+            NoLease::TimedOut | NoLease::Busy | NoLease::Releasing | NoLease::Dismissed => {
+                tally.finds_held()
+            }
         }
         self.timeout(line).await
     }
@@ -256,11 +216,11 @@ impl AcquireCall {
     fn take_over(&self, lease: Arc<HeldLease>) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
-        self.request.metrics.waited(lease.since().saturating_since(self.started));
+        self.metrics.waited(lease.since().saturating_since(self.started));
         let holds = Mutex::new(Holds::first());
         let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
         if let Some(owner) = owner {
-            owner.gain(&engine.own_holds, &held);
+            owner.gain(&held);
         }
         let guard = Guard::new(Arc::clone(engine), held);
         // After the lease is watched: a shutdown from now on finds it there.
@@ -278,93 +238,4 @@ fn runtime_stopped() -> StoreError {
         "the tokio runtime that the lock runtime lives on has stopped",
         "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
     )
-}
-
-/// What a call has learnt of its lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Contention {
-    /// Nothing: it may be free.
-    Free,
-    /// Another has it.
-    Held,
-    /// Another runtime has it, and may keep it idle.
-    Kept,
-}
-
-/// Counts how a call went, also when its future is dropped.
-pub(super) struct AcquireTally<'a> {
-    metrics: &'a ClassMetrics,
-    tries: bool,
-    started: Instant,
-    found: Contention,
-    waiting: bool,
-    /// How many stood before the call when it came.
-    behind: Option<u64>,
-    reentered: bool,
-    /// Known once it waits.
-    pub(super) suspicion: Option<Suspicion>,
-    outcome: AcquireOutcome,
-}
-
-impl<'a> AcquireTally<'a> {
-    fn new(metrics: &'a ClassMetrics, tries: bool, started: Instant) -> Self {
-        Self {
-            metrics,
-            tries,
-            started,
-            found: Contention::Free,
-            waiting: false,
-            behind: None,
-            reentered: false,
-            suspicion: None,
-            outcome: AcquireOutcome::Cancelled,
-        }
-    }
-
-    /// Another has the lock, by what the server said or this runtime knows.
-    fn finds_held(&mut self) {
-        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
-            && let Some(behind) = self.behind
-        {
-            self.metrics.queued(behind);
-        }
-    }
-
-    pub(super) fn waits(&mut self, in_line: &InLine<'_>) {
-        if mem::replace(&mut self.waiting, true) {
-            return;
-        }
-        self.metrics.waits.began(self.started);
-        let (behind, is_held) =
-            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
-        self.behind = Some(behind);
-        if is_held {
-            self.finds_held();
-        }
-    }
-
-    fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
-        self.outcome = match outcome {
-            Ok(_) if self.reentered => AcquireOutcome::Reentered,
-            Ok(_) => AcquireOutcome::Acquired,
-            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
-            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
-            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
-            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
-            Err(_) => AcquireOutcome::Error,
-        };
-    }
-}
-
-impl Drop for AcquireTally<'_> {
-    fn drop(&mut self) {
-        if self.waiting {
-            self.metrics.waits.ended(self.started);
-        }
-        self.metrics.acquire(self.outcome);
-        // Now and not before: a share of the calls is never above all of them.
-        if self.found != Contention::Free {
-            self.metrics.contended();
-        }
-    }
 }

@@ -4,16 +4,13 @@ use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind, store::Inspe
 use tokio::select;
 
 use crate::{
-    durations::{LAST_LOOK, WAY},
+    durations::{LAST_LOOK, MOMENT, STOOD_STILL},
     engine::Engine,
     error::{AcquireError, HolderInfo, Unavailable, WaitTimeout},
     queue::{Failing, NameState, unheard},
 };
 
-use super::{
-    call::{AcquireCall, WaitLimit},
-    line::InLine,
-};
+use super::line::{AcquireCall, InLine, WaitLimit};
 
 /// For how many round trips a server is silent that is not just slow; a look may have to connect.
 const ROUND_TRIPS: u32 = 8;
@@ -21,7 +18,7 @@ const ROUND_TRIPS: u32 = 8;
 impl AcquireCall {
     /// The error of a call whose time was over before it sent a command, or sent another.
     pub(super) async fn too_late(&self) -> AcquireError {
-        if self.request.tries {
+        if self.tries {
             // Nothing was sent, so whether the lock is taken is unknown.
             return failed(&self.engine, &self.name, self.started, unasked());
         }
@@ -35,7 +32,7 @@ impl AcquireCall {
     /// said of other processes counts until a command fails.
     pub(super) fn is_silent_throughout(&self) -> bool {
         let silence = self.engine.outages().state();
-        if self.request.tries || silence.heard_since(self.started) || self.is_held_here() {
+        if self.tries || silence.heard_since(self.started) || self.is_held_here() {
             return false;
         }
         let is_unknown = silence.has_been_silent_since(self.started)
@@ -69,22 +66,21 @@ impl AcquireCall {
     pub(super) fn failing(&self) -> Option<Failing> {
         let failing =
             self.engine.look(&self.name, |state| state.failing(self.started)).flatten()?;
-        let is_of_others =
-            failing.error.is_unacknowledged() && !self.request.terms.acks.are_asked();
+        let is_of_others = failing.error.is_unacknowledged() && !self.terms.acks.are_asked();
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
 
     /// The error of a call whose time is over.
     // ADR 0014
     pub(super) async fn timeout(&self, in_line: Option<InLine<'_>>) -> AcquireError {
-        let (engine, tries) = (&self.engine, self.request.tries);
+        let (engine, tries) = (&self.engine, self.tries);
         let waited = engine.clock.now().saturating_since(self.started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(NameState::position));
         // While a try waits for a recall, the last word is that the lock is taken.
         let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, NameState::round_trip).unwrap_or_default();
         let too_few = engine.look(&self.name, |state| state.too_few(self.started)).flatten();
-        let too_few = too_few.filter(|_| !tries && self.request.terms.acks.are_asked());
+        let too_few = too_few.filter(|_| !tries && self.terms.acks.are_asked());
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         if failing.is_some() {
@@ -116,9 +112,9 @@ impl AcquireCall {
     /// For how long another process may have a lock before it takes it back, because too few replicas
     /// have it. It is taken to wait as long as this one would.
     fn longest_wait_for_replicas(&self) -> Duration {
-        let terms = &self.request.terms;
+        let terms = &self.terms;
         let command = self.engine.timing.command_deadline(terms.ttl);
-        terms.acks.timeout().min(command) * 2 + WAY
+        (terms.acks.timeout().min(command) + MOMENT) * 2
     }
 
     /// Who has the lock, as the server says; in an outage, as this process knows.
@@ -132,7 +128,11 @@ impl AcquireCall {
         let (since, label) = (engine.clock.now(), engine.label.to_string());
         let is_held_here = self.is_held_here();
         let here = engine.holder(&self.name);
-        let here = here.map(|(lease, _)| HolderInfo::of_turn(&lease, label, since));
+        let here = here.map(|(lease, _)| HolderInfo {
+            lease: lease.turn().id(),
+            fence: lease.turn().first(),
+            ..HolderInfo::of_lease(&lease, label, since)
+        });
         if here.is_some() && engine.outages().state().outage().is_some() {
             return Ok(here);
         }
@@ -156,7 +156,7 @@ impl AcquireCall {
                 Err(Some(Failing::once(since, error)))
             }
             None if is_silent
-                && now < since + 2 * LAST_LOOK
+                && now < since + STOOD_STILL
                 && silence
                     .silent_since()
                     .is_some_and(|at| now >= at + round_trip * ROUND_TRIPS) =>

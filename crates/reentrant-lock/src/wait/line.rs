@@ -8,7 +8,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Instant, LockName, RuntimeLabel, Terms, Ttl,
+    Instant, LockName, RuntimeLabel, Terms,
     lease::LossReason,
     metric::{ClassMetrics, WakeSource},
     outage::Watched,
@@ -18,34 +18,52 @@ use leasehold_watchdog::{HeldLease, Renewing, Share};
 
 use crate::{
     engine::{Engine, NameEntry},
-    owner::Caller,
+    owner::{Caller, Owner},
     queue::{
         Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, TakenToken, Ticket, TimedAnswer,
     },
 };
 
-/// What a call asks for.
+/// For how long to wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WaitLimit {
+    /// Not at all: a taken lock is an answer.
+    Try,
+    /// For a while.
+    For(Duration),
+    /// Without a limit.
+    Forever,
+}
+
+/// One call to acquire a lock, with its options checked.
 #[derive(Debug)]
-pub(crate) struct LeaseRequest {
+pub(crate) struct AcquireCall {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) name: LockName,
+    pub(crate) metrics: Arc<ClassMetrics>,
     pub(crate) terms: Terms,
+    pub(crate) limit: WaitLimit,
+    /// Whether a taken lock is an answer, for now.
     pub(crate) tries: bool,
+    pub(crate) outage_patience: Duration,
     pub(crate) renews: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) min_hold: Option<Duration>,
     /// For how long the lock stays with the runtime when it is idle; zero for not at all.
     pub(crate) keep_idle: Duration,
-    /// Who asks; known once the call is polled.
-    pub(crate) caller: Option<Caller>,
     /// What others see as the holder; `None` for the runtime's label.
     pub(crate) label: Option<RuntimeLabel>,
-    pub(crate) metrics: Arc<ClassMetrics>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) caller: Caller,
+    /// When it was polled first.
+    pub(crate) started: Instant,
+    /// Until when a try waits for another runtime to give up a lock that it may keep idle.
+    pub(crate) recall_ends: Option<Instant>,
 }
 
 /// The place of a task among those of its process; dropping it gives the place up.
 pub(super) struct InLine<'a> {
-    engine: &'a Engine,
-    name: &'a LockName,
-    request: &'a LeaseRequest,
+    call: &'a AcquireCall,
     ticket: Ticket,
     /// The command of the first task, until it is answered.
     own: Option<FirstCommand<'a>>,
@@ -61,59 +79,27 @@ struct FirstCommand<'a> {
     reply: Watched<'a, AcquireAnswer>,
 }
 
-/// A lease that a task has taken under the lock of its name, and that is not counted yet.
-pub(super) struct NewLease {
-    lease: Arc<HeldLease>,
-    is_watched: bool,
-    woken: Option<(WakeSource, Duration)>,
-}
-
 impl<'a> InLine<'a> {
-    /// See [`NameState::join`]; `Closed` after the end.
-    pub(super) fn join(
-        engine: &'a Engine,
-        name: &'a LockName,
-        request: &'a LeaseRequest,
-    ) -> Result<Joined<Self, NewLease>, NoLease> {
+    /// See [`NameState::join`]; `Closed` after the end. Yields a lease, or else a place.
+    pub(super) fn join(call: &'a AcquireCall) -> Result<Result<NewLease, Self>, NoLease> {
+        let AcquireCall { engine, name, metrics, terms, tries, keep_idle, .. } = call;
         engine.listen();
-        let LeaseRequest { terms, tries, keep_idle, .. } = *request;
-        let joined = engine.with_new(name, &request.metrics, |entry, env| {
+        let joined = engine.with_new(name, metrics, |entry, env| {
             let keep = (!keep_idle.is_zero()).then(|| {
                 // Nobody wanted an idle turn: that spares a look at the watermarks.
                 let is_worth_it = entry.state.is_idle()
                     || (env.rules.keeps)(engine.watermarks.is_worth_keeping(env.now, name));
-                Keep { idle: keep_idle, is_worth_it }
+                Keep { idle: *keep_idle, is_worth_it }
             });
-            Ok(match entry.state.join(env, terms, tries, keep)? {
-                Joined::InLine(place) => Joined::InLine(place),
-                Joined::Taken(taken) => {
-                    let ticket = taken.offer.ticket;
-                    Joined::Taken(NewLease::of(engine, entry, env, request, (ticket, taken)))
-                }
+            Ok(match entry.state.join(env, *terms, *tries, keep)? {
+                Joined::Taken(taken) => Ok(NewLease::of(call, entry, env, taken)),
+                Joined::InLine(ticket, lead) => Err((ticket, lead)),
             })
         });
-        Ok(match joined.unwrap_or(Err(NoLease::Closed))? {
-            Joined::InLine((ticket, lead)) => {
-                let (waits, left) = (false, false);
-                let mut line = Self { engine, name, request, ticket, own: None, waits, left };
-                line.own = lead.map(|lead| line.ask(lead));
-                Joined::InLine(line)
-            }
-            Joined::Taken(lease) => Joined::Taken(lease),
-        })
-    }
-
-    /// Sends the command of the first task, for all that come after it.
-    // ADR 0001
-    fn ask(&self, lead: Lead) -> FirstCommand<'a> {
-        let Self { engine, name, request, .. } = *self;
-        let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
-        let Terms { ttl, acks } = request.terms;
-        let deadline = sent_at + engine.timing.command_deadline(ttl);
-        let watermark = begun.max(engine.watermarks.of(sent_at, name));
-        let (name, label) = (name.clone(), request.label.as_ref().unwrap_or(&engine.label).clone());
-        let command = Acquire { name, id, ttl, acks, watermark, label, keeps, wait: heartbeat };
-        FirstCommand { sent_at, deadline, reply: engine.store.ask(sent_at, command, deadline) }
+        Ok(joined.unwrap_or(Err(NoLease::Closed))?.map_err(|(ticket, lead)| {
+            let own = lead.map(|lead| FirstCommand::send(call, lead));
+            Self { call, ticket, own, waits: false, left: false }
+        }))
     }
 
     /// The deadline of its own command, until that is answered.
@@ -148,57 +134,88 @@ impl<'a> InLine<'a> {
         let Some(FirstCommand { sent_at, reply, .. }) = &mut self.own else { return Poll::Pending };
         let (sent_at, result) = (*sent_at, ready!(Pin::new(reply).poll(cx)));
         self.own = None;
-        let Self { engine, name, request, ticket, .. } = *self;
+        let Self { call, ticket, .. } = *self;
+        let AcquireCall { engine, name, metrics, tries, .. } = call;
         if let Ok(AcquireAnswer::Granted(granted)) = &result {
             engine.saw(sent_at, name, granted);
         }
         let answer = TimedAnswer { sent_at, result: engine.counted(result) };
-        let lease = engine.with_new(name, &request.metrics, |entry, env| {
-            let lease = entry.state.on_first_reply(env, ticket, request.tries, answer);
-            lease.map_ok(|taken| NewLease::of(engine, entry, env, request, (ticket, taken)))
+        let lease = engine.with_new(name, metrics, |entry, env| {
+            let lease = entry.state.on_first_reply(env, ticket, *tries, answer);
+            lease.map_ok(|taken| NewLease::of(call, entry, env, taken))
         });
         lease.unwrap_or(Poll::Pending)
     }
 
     fn poll(&self, waker: &Waker) -> LeasePoll<NewLease> {
-        let Self { engine, name, request, ticket, .. } = *self;
-        let lease = engine.with(name, |entry, env| {
+        let Self { call, ticket, .. } = *self;
+        let lease = call.engine.with(&call.name, |entry, env| {
             let lease = entry.state.poll(env, ticket, waker);
-            lease.map_ok(|taken| NewLease::of(engine, entry, env, request, (ticket, taken)))
+            lease.map_ok(|taken| NewLease::of(call, entry, env, taken))
         });
         lease.unwrap_or(Poll::Ready(Err(NoLease::Dismissed)))
     }
 
     pub(super) fn look<T>(&self, look: impl FnOnce(&NameState, Ticket) -> T) -> Option<T> {
-        self.engine.look(self.name, |state| look(state, self.ticket))
+        self.call.engine.look(&self.call.name, |state| look(state, self.ticket))
     }
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if !self.left {
-            self.engine.with(self.name, |entry, env| entry.state.leave(env, self.ticket));
+            let Self { call, ticket, .. } = self;
+            call.engine.with(&call.name, |entry, env| entry.state.leave(env, *ticket));
         }
     }
 }
 
+impl<'a> FirstCommand<'a> {
+    /// Sends the command of the first task, for all that come after it.
+    // ADR 0001
+    fn send(call: &'a AcquireCall, lead: Lead) -> Self {
+        let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
+        let AcquireCall { engine, name, label, terms: Terms { ttl, acks }, .. } = call;
+        let deadline = sent_at + engine.timing.command_deadline(*ttl);
+        let command = Acquire {
+            name: name.clone(),
+            id,
+            ttl: *ttl,
+            acks: *acks,
+            watermark: begun.max(engine.watermarks.of(sent_at, name)),
+            label: label.as_ref().unwrap_or(&engine.label).clone(),
+            keeps,
+            wait: heartbeat,
+        };
+        Self { sent_at, deadline, reply: engine.store.ask(sent_at, command, deadline) }
+    }
+}
+
+/// A lease that a task has taken under the lock of its name, and that is not counted yet.
+pub(super) struct NewLease {
+    lease: Arc<HeldLease>,
+    is_watched: bool,
+    woken: Option<(WakeSource, Duration)>,
+}
+
 impl NewLease {
     /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
-    fn of(
-        engine: &Engine,
-        entry: &mut NameEntry,
-        env: &Env<'_>,
-        request: &LeaseRequest,
-        (ticket, taken): (Ticket, TakenToken),
-    ) -> Self {
+    fn of(call: &AcquireCall, entry: &mut NameEntry, env: &Env<'_>, taken: TakenToken) -> Self {
         let TakenToken { turn, token: fence, offer, until, watch, first } = taken;
-        let number = if first { turn.id().number() } else { ticket };
-        let renewing = renewing(request.renews, until.saturating_since(env.now), turn.ttl());
-        let LeaseRequest { max_hold, min_hold, .. } = *request;
+        let AcquireCall { engine, metrics, owner, caller, renews, max_hold, min_hold, .. } = call;
+        let number = if first { turn.id().number() } else { offer.ticket };
+        // One that is not to be renewed still gets its whole ttl.
+        let is_short = until.saturating_since(env.now) < turn.ttl().get().mul_f64(0.9);
+        let renewing = match renews {
+            true => Renewing::Always,
+            false if is_short => Renewing::Once,
+            false => Renewing::Never,
+        };
+        let (max_hold, min_hold) = (*max_hold, *min_hold);
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
-        let metrics = Arc::clone(&request.metrics);
-        entry.holder = request.caller;
-        let (lease, watch) = engine.watches.take(watch, &share, env.now, metrics);
+        entry.holder = Some(*caller);
+        entry.owner = owner.as_ref().map(Owner::downgrade);
+        let (lease, watch) = engine.watches.take(watch, &share, env.now, Arc::clone(metrics));
         if let Some(watch) = watch {
             entry.state.on_watch(watch);
         }
@@ -211,24 +228,15 @@ impl NewLease {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
     }
 
-    pub(super) fn count(self, metrics: &ClassMetrics) -> Arc<HeldLease> {
+    pub(super) fn count(self) -> Arc<HeldLease> {
         let Self { lease, is_watched, woken } = self;
         lease.count();
         if let Some((source, handover)) = woken {
-            metrics.wakeup(source, handover);
+            lease.metrics().wakeup(source, handover);
         }
         if !is_watched {
             let _ = lease.lose(LossReason::WatchdogStopped);
         }
         lease
-    }
-}
-
-/// How a turn is renewed for a lease: one that is not to be renewed still gets its whole ttl.
-fn renewing(renews: bool, left: Duration, ttl: Ttl) -> Renewing {
-    match renews {
-        true => Renewing::Always,
-        false if left < ttl.get().mul_f64(0.9) => Renewing::Once,
-        false => Renewing::Never,
     }
 }

@@ -4,8 +4,8 @@
 mod call;
 mod end;
 mod line;
+mod outage_patience;
 mod waiting;
 
-pub(crate) use call::{AcquireCall, WaitLimit};
 pub(crate) use end::{failed, unavailable};
-pub(crate) use line::LeaseRequest;
+pub(crate) use line::{AcquireCall, WaitLimit};

@@ -1,77 +1,73 @@
-use std::{
-    future::{Future, pending, poll_fn},
-    mem,
-    pin::Pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::pending, mem, pin::pin, sync::Arc};
 
-use leasehold_core::{Clock, Instant};
-use tokio::select;
+use leasehold_core::{
+    Instant,
+    metric::{AcquireOutcome, ClassMetrics},
+};
+use leasehold_watchdog::HeldLease;
+use tokio::{select, sync::futures::Notified};
 
 use crate::{
-    blocked::{Report, next_report},
+    durations::{LOG_PAUSE, SUSPICION},
     engine::Engine,
-    error::HolderInfo,
-    outage_patience::OutagePatience,
-    owner::Owner,
-    queue::{Joined, NameState, NoLease, earlier},
-    self_wait::Suspicion,
+    error::{AcquireError, HolderInfo, SelfWait},
+    graph::{OwnerWait, own_cycle_of},
+    guard::Guard,
+    queue::{NameState, NoLease},
+    reports::{Report, next_report},
 };
 
 use super::{
-    call::{AcquireCall, AcquireTally},
     end::holder_in,
-    line::{InLine, NewLease},
+    line::{AcquireCall, InLine, NewLease},
+    outage_patience::OutagePatience,
 };
 
 impl AcquireCall {
     /// Joins, and waits in line until it is this task's turn or something else comes first. The
     /// caller keeps `line`, and with it the command in flight: a command that is dropped counts as
-    /// failed.
+    /// failed. `gained` resolves when the owner got any lease.
     pub(super) async fn in_line<'a>(
         &'a self,
         line: &mut Option<InLine<'a>>,
-        holds: Option<Soon<'_>>,
+        gained: Option<Notified<'_>>,
         (looks_from, mut ends): (Instant, Option<Instant>),
         patience: &mut OutagePatience,
         tally: &mut AcquireTally<'_>,
     ) -> Result<NewLease, NoLease> {
         let engine = &*self.engine;
-        let in_line = match InLine::join(engine, &self.name, &self.request)? {
-            Joined::Taken(lease) => return Ok(lease),
-            Joined::InLine(place) => line.insert(place),
+        let in_line = match InLine::join(self)? {
+            Ok(lease) => return Ok(lease),
+            Err(place) => line.insert(place),
         };
-        if self.request.tries {
+        if self.tries {
             // Only the first task of all tries: its command ends by then.
             ends = ends.or_else(|| in_line.deadline());
         }
-        let mut holds = holds.unwrap_or_else(|| Box::pin(pending()));
+        let mut held = pin!(self.until_held_by_owner(gained));
         if in_line.deadline().is_none() {
-            self.begins_to_wait(in_line, tally);
+            tally.waits(self, in_line);
         }
-        let mut report_at = self.next_report(engine.clock.now());
-        // The answer to its command wakes the task, and so does the runtime when that takes long: a
-        // pair needs no timer.
-        let is_in_time = |deadline| earlier(ends, self.started + self.outage_patience) >= deadline;
-        let mut lazily = in_line.deadline().is_some_and(is_in_time);
+        let next_report = |now| next_report(self.started, now, engine.timing.blocked_after);
+        let mut report_at = next_report(engine.clock.now());
         loop {
-            let next = earlier(ends, patience.look_at().min(report_at));
+            let warn_at = tally.suspicion.as_ref().and_then(|suspicion| suspicion.warn_at);
+            let soonest = patience.look_at().min(report_at);
+            let next = [ends, warn_at].into_iter().flatten().fold(soonest, Instant::min);
             select! {
                 biased;
                 lease = in_line.news() => match lease {
                     Some(lease) => return lease,
-                    None => self.begins_to_wait(in_line, tally),
+                    None => tally.waits(self, in_line),
                 },
-                () = &mut holds => return Err(NoLease::HeldByOwner),
-                () = alarm(&mut tally.suspicion) => {
-                    tally.suspicion.iter_mut().for_each(|suspicion| suspicion.warn(engine));
-                }
-                () = until(&*engine.clock, next, mem::take(&mut lazily)) => {}
+                () = &mut held => return Err(NoLease::Dismissed),
+                () = engine.clock.sleep_until(next) => {}
             }
             // Not before: what was answered already counts, however late it is.
             let now = engine.clock.now();
+            if let Some(suspicion) = &mut tally.suspicion {
+                suspicion.warn_if_due(engine, now);
+            }
             if ends.is_some_and(|ends| ends <= now) {
                 let is_silent = self.is_silent_throughout();
                 return Err(if is_silent { NoLease::Unavailable } else { NoLease::TimedOut });
@@ -83,18 +79,10 @@ impl AcquireCall {
                 return Err(NoLease::Unavailable);
             }
             if report_at <= now {
-                self.report(in_line, now.saturating_since(self.started), now);
-                report_at = self.next_report(now);
+                self.report(in_line, now);
+                report_at = next_report(now);
             }
         }
-    }
-
-    /// The lock is not free, or others ask for it.
-    fn begins_to_wait(&self, in_line: &InLine<'_>, tally: &mut AcquireTally<'_>) {
-        let Self { engine, name, request, owner, .. } = self;
-        tally.waits(in_line);
-        let suspicion = || Suspicion::of(engine, name, request, owner.as_ref());
-        tally.suspicion.get_or_insert_with(suspicion);
     }
 
     /// Since when the server does not answer, or the part of it where the lock lives.
@@ -104,84 +92,169 @@ impl AcquireCall {
         server.into_iter().chain(part).min()
     }
 
-    fn next_report(&self, now: Instant) -> Instant {
-        next_report(self.started, now, self.engine.timing.blocked_after)
-    }
-
     /// Reports a call that has waited for long, unless enough was reported. While the store does not
     /// answer there is no report: no holder is to blame.
-    fn report(&self, in_line: &InLine<'_>, waited: Duration, now: Instant) {
-        let Self { engine, name, request, .. } = self;
+    fn report(&self, in_line: &InLine<'_>, now: Instant) {
+        let Self { engine, name, .. } = self;
         if !engine.outages().state().unreachable_for(now).is_zero() {
             return;
         }
         let left_out = engine.reports.lock().blocked.take(name, now, engine.timing.blocked_after);
         let Some(left_out) = left_out else { return };
         let Some(position) = in_line.look(NameState::position) else { return };
-        let (lock, class) = (name.clone(), request.metrics.class().clone());
+        let (lock, class) = (name.clone(), self.metrics.class().clone());
+        let waited = now.saturating_since(self.started);
         let report = Report { lock, class, waited, position, left_out };
-        match engine.holder(name) {
-            Some((lease, _)) => {
-                report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
-            }
-            None => engine.spawn(look_and_report(Arc::clone(engine), report)),
+        if let Some((lease, _)) = engine.holder(name) {
+            return report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
         }
+        let looker = Arc::clone(engine);
+        engine.spawn(async move {
+            match looker.inspect(&report.lock).await {
+                Ok(inspection) => report.log(holder_in(&looker, inspection)),
+                Err(error) => {
+                    tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
+                }
+            }
+        });
     }
 
     /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.
-    pub(super) fn holds_by<'a>(
-        &'a self,
-        owner: &'a Owner,
-        gained: impl Future<Output = ()> + Send + 'a,
-    ) -> Soon<'a> {
-        Box::pin(async move {
+    async fn until_held_by_owner(&self, gained: Option<Notified<'_>>) {
+        let (Some(owner), Some(mut gained)) = (&self.owner, gained) else { return pending().await };
+        loop {
             gained.await;
-            loop {
-                // Made before the look, so that a lease gained meanwhile is not missed.
-                let gained = owner.gained();
-                if owner.held(&self.name).is_some() {
-                    return;
-                }
-                gained.await;
+            // Made before the look, so that a lease gained meanwhile is not missed.
+            gained = owner.gained();
+            if owner.held(&self.name).is_some() {
+                return;
             }
-        })
-    }
-}
-
-/// Boxed, as few who wait need it.
-pub(super) type Soon<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
-
-/// Finds out who holds the lock, and logs the report.
-async fn look_and_report(engine: Arc<Engine>, report: Report) {
-    match engine.inspect(&report.lock).await {
-        Ok(inspection) => report.log(holder_in(&engine, inspection)),
-        Err(error) => {
-            tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
         }
     }
 }
 
-/// Resolves when it is time to warn of what a wait looks like.
-async fn alarm(suspicion: &mut Option<Suspicion>) {
-    match suspicion.as_mut().and_then(Suspicion::alarm) {
-        Some(alarm) => alarm.await,
-        None => pending().await,
+/// Whether a call waits for its own process, as it looked when the call began to wait.
+pub(super) struct Suspicion {
+    /// It waits for this lease of its own task or of a scope it is not in, which may never end while
+    /// it waits.
+    suspect: Option<(Arc<HeldLease>, SelfWait)>,
+    /// When to warn of it; `None` once that is done.
+    warn_at: Option<Instant>,
+    /// The call has an owner, which may be part of a cycle.
+    waiting: Option<OwnerWait>,
+}
+
+impl Suspicion {
+    /// The call is about to wait.
+    pub(super) fn of(call: &AcquireCall) -> Self {
+        let AcquireCall { engine, name, owner, caller, .. } = call;
+        let suspect = engine
+            .holder(name)
+            .and_then(|(lease, holder)| Some((lease, caller.waits_for_itself(holder)?)));
+        let warn_at = suspect.is_some().then(|| engine.clock.now() + SUSPICION);
+        let waiting = owner.as_ref().map(|owner| OwnerWait::new(owner, name));
+        Self { suspect, warn_at, waiting }
+    }
+
+    fn warn_if_due(&mut self, engine: &Engine, now: Instant) {
+        if self.warn_at.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        let Some((lease, how)) = self.held_suspect() else { return };
+        let left_out = engine.reports.lock().suspects.take(lease.name(), now, LOG_PAUSE);
+        let Some(left_out) = left_out else { return };
+        let held_for = now.saturating_since(lease.since());
+        tracing::warn!(
+            lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), ?held_for, left_out,
+            "a call may be waiting for its own process: {how}"
+        );
+    }
+
+    /// A timeout says so, if the call has waited for that one lease all the time, or is part of a
+    /// cycle.
+    pub(super) fn explain(&self, engine: &Engine, error: &mut AcquireError) {
+        let AcquireError::Timeout(timeout) = error else { return };
+        timeout.self_wait = self.held_suspect().map(|(_, how)| *how);
+        timeout.cycle = self.waiting.as_ref().and_then(|waiting| own_cycle_of(engine, waiting));
+    }
+
+    fn held_suspect(&self) -> Option<&(Arc<HeldLease>, SelfWait)> {
+        self.suspect.as_ref().filter(|(lease, _)| lease.is_held())
     }
 }
 
-/// Resolves at `at`; by the clock as well, as the timers of a busy executor are late. With `lazily`
-/// something else is expected before, and a timer is set only when the task is woken without it.
-async fn until(clock: &dyn Clock, at: Instant, mut lazily: bool) {
-    let mut timer = None;
-    // By hand: an acquire that is answered in time sets no timer.
-    poll_fn(|cx| {
-        if clock.now() >= at {
-            return Poll::Ready(());
+/// What a call has learnt of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contention {
+    /// Nothing: it may be free.
+    Free,
+    /// Another has it.
+    Held,
+    /// Another runtime has it, and may keep it idle.
+    Kept,
+}
+
+/// Counts how a call went, also when its future is dropped.
+pub(super) struct AcquireTally<'a> {
+    pub(super) metrics: &'a ClassMetrics,
+    pub(super) tries: bool,
+    pub(super) started: Instant,
+    pub(super) found: Contention,
+    /// How many stood before the call when it came.
+    pub(super) behind: Option<u64>,
+    pub(super) reentered: bool,
+    /// Known once it waits.
+    pub(super) suspicion: Option<Suspicion>,
+    pub(super) outcome: AcquireOutcome,
+}
+
+impl AcquireTally<'_> {
+    /// Another has the lock, by what the server said or this runtime knows.
+    pub(super) fn finds_held(&mut self) {
+        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
         }
-        if mem::take(&mut lazily) {
-            return Poll::Pending;
+    }
+
+    /// The lock is not free, or others ask for it.
+    pub(super) fn waits(&mut self, call: &AcquireCall, in_line: &InLine<'_>) {
+        if self.suspicion.is_some() {
+            return;
         }
-        timer.get_or_insert_with(|| clock.sleep_until(at)).as_mut().poll(cx)
-    })
-    .await;
+        self.metrics.waits.began(self.started);
+        let (behind, is_held) =
+            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
+        self.behind = Some(behind);
+        if is_held {
+            self.finds_held();
+        }
+        self.suspicion = Some(Suspicion::of(call));
+    }
+
+    pub(super) fn finish(mut self, outcome: &Result<Guard, AcquireError>) {
+        self.outcome = match outcome {
+            Ok(_) if self.reentered => AcquireOutcome::Reentered,
+            Ok(_) => AcquireOutcome::Acquired,
+            Err(AcquireError::Timeout(_)) if self.tries => AcquireOutcome::Busy,
+            Err(AcquireError::Timeout(_)) => AcquireOutcome::Timeout,
+            Err(AcquireError::Unavailable(_)) => AcquireOutcome::Unavailable,
+            Err(AcquireError::Lost(_)) => AcquireOutcome::Lost,
+            Err(_) => AcquireOutcome::Error,
+        };
+    }
+}
+
+impl Drop for AcquireTally<'_> {
+    fn drop(&mut self) {
+        if self.suspicion.is_some() {
+            self.metrics.waits.ended(self.started);
+        }
+        self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.found != Contention::Free {
+            self.metrics.contended();
+        }
+    }
 }

@@ -76,7 +76,7 @@ fn a_task_that_comes_late_does_not_take_an_idle_turn_that_no_timer_has_ended() {
     idles(&mut scene, 10);
     scene.pass(1_000);
     let (joined, effects) = scene.come(false, Terms::default());
-    assert!(matches!(joined, Ok(Joined::InLine((_, None)))));
+    assert!(matches!(joined, Ok(Joined::InLine(_, None))));
     ends_as(&effects, KeptOutcome::Lapsed);
     let release = release_of(&effects);
     assert_eq!(release.turn, turn);
@@ -90,7 +90,7 @@ fn a_block_that_is_used_up_is_followed_by_the_next_in_one_command() {
     assert_eq!(reuses(&mut scene), 11);
     idles(&mut scene, 11);
     let (joined, effects) = scene.come(false, Terms::default());
-    let Ok(Joined::InLine((ticket, None))) = joined else { panic!("{joined:?}") };
+    let Ok(Joined::InLine(ticket, None)) = joined else { panic!("{joined:?}") };
     let release = release_of(&effects);
     assert!(scene.send(&release).is_some());
     let granted = ReleaseAnswer::NextGranted(grant(2000, 3000, 3_000, false));
@@ -106,7 +106,7 @@ fn a_lease_of_another_ttl_does_not_take_an_idle_turn() {
     idles(&mut scene, 10);
     let (joined, effects) =
         scene.come(false, Terms::without_acks(Ttl::new(Duration::from_secs(5)).unwrap()));
-    assert!(matches!(joined, Ok(Joined::InLine((_, None)))));
+    assert!(matches!(joined, Ok(Joined::InLine(_, None))));
     ends_as(&effects, KeptOutcome::Lapsed);
 }
 
@@ -244,5 +244,5 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     idles(&mut scene, 10);
     let ((), effects) = scene.with(|state, env| state.on_force_released(env, turn));
     assert!(effects.send.is_none());
-    assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine((_, Some(_))))));
+    assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine(_, Some(_)))));
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     AfterLease, Effects, Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, Numbers, Outgoing,
-    TakenToken, Ticket, TimedAnswer, TurnId, TurnRelease, phase::Phase, unheard,
+    TakenToken, Ticket, TimedAnswer, TurnId, TurnRelease, name_state::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 
@@ -84,7 +84,7 @@ impl Scene {
 
     fn join_as(&mut self, tries: bool) -> (Ticket, Option<Lead>) {
         match self.come(tries, self.terms).0 {
-            Ok(Joined::InLine(place)) => place,
+            Ok(Joined::InLine(ticket, lead)) => (ticket, lead),
             other => panic!("it stands in line, and yet {other:?}"),
         }
     }
@@ -175,8 +175,8 @@ fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
 
 /// The release that an event sends.
 fn release_of(effects: &Effects) -> TurnRelease {
-    let Some(Outgoing::Release(release)) = effects.send else { panic!("{:?}", effects.send) };
-    release
+    let Some(Outgoing::Release(release)) = &effects.send else { panic!("{:?}", effects.send) };
+    release.clone()
 }
 
 fn withdrawn(effects: &Effects) -> Vec<Ticket> {

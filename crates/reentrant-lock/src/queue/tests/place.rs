@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 
 #[test]
@@ -125,7 +127,7 @@ fn a_grant_of_an_id_that_is_being_withdrawn_is_not_withdrawn_again() {
     scene.queued(lead);
     let ((), effects) = scene.with(|state, env| state.leave(env, lead));
     let (id, _) = effects.withdraw[0];
-    let ((), _) = scene.with(|state, _| state.withdrawals.add(id));
+    let ((), _) = scene.with(|state, _| state.withdrawals.add(id, Arc::default()));
     let effects = scene.push(lead, &grant(10, 20, 3000, false), 1);
     assert!(effects.withdraw.is_empty(), "one withdrawal ends it");
 }

@@ -7,7 +7,7 @@ use crate::{durations::STOOD_STILL, error::OptionsError};
 /// For how long one wait tolerates a server that does not answer. The wait checks that from time to
 /// time, so that an outage need not wake all waiting tasks when it begins.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OutagePatience {
+pub(super) struct OutagePatience {
     patience: Duration,
     /// Silence before this does not count.
     counts_from: Instant,
@@ -17,19 +17,19 @@ pub(crate) struct OutagePatience {
 }
 
 impl OutagePatience {
-    pub(crate) fn new(patience: Duration, now: Instant) -> Self {
+    pub(super) fn new(patience: Duration, now: Instant) -> Self {
         let patience = patience.max(OptionsError::MIN_OUTAGE_PATIENCE);
         Self { patience, counts_from: now, look_at: now + patience, excused: None }
     }
 
     /// When to check next.
-    pub(crate) fn look_at(&self) -> Instant {
+    pub(super) fn look_at(&self) -> Instant {
         self.look_at
     }
 
     /// Whether the outage has lasted for long enough at `now`. `silent_since` is called only when a check
     /// is due. From `looks_from` on, the wait was able to check in time.
-    pub(crate) fn is_over(
+    pub(super) fn is_over(
         &mut self,
         now: Instant,
         looks_from: Instant,

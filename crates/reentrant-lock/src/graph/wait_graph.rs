@@ -1,12 +1,8 @@
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use leasehold_core::{RuntimeId, store::LeaseRecord};
+use leasehold_core::{Fence, LockName, RuntimeId};
 
-use super::{
-    cycle::{Certainty, Cycle, CycleStep},
-    cycles::cycles,
-    process::{Hold, Process, Wait},
-};
+use super::cycles::{Certainty, Cycle, CycleStep, cycles};
 use crate::listing::{ListError, ListedLock};
 
 /// Who holds which locks, who waits for them, and where processes wait for each other in a circle.
@@ -85,42 +81,87 @@ fn process<'a>(
     })
 }
 
-/// Whether somebody holds a lock who has to give it back before it opens.
-fn blocks(lease: &LeaseRecord) -> bool {
-    !lease.kept && !lease.idle
-}
-
 fn possible(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
     let number = |runtime: RuntimeId| {
         processes.binary_search_by(|process| process.runtime.cmp(&runtime)).ok()
     };
     let mut edges = vec![Vec::new(); processes.len()];
-    for (label, lock) in locks.iter().enumerate().filter(|(_, lock)| blocks(&lock.lease)) {
+    // Of the others, nobody has to give one back before it opens.
+    let held = locks.iter().enumerate().filter(|(_, lock)| !lock.lease.kept && !lock.lease.idle);
+    for (label, lock) in held {
         let Some(holder) = number(lock.lease.id.runtime()) else { continue };
         for waiter in lock.lease.waiters.iter().filter_map(|waiter| number(waiter.id.runtime())) {
             edges[waiter].push((holder, label));
         }
     }
-    let cycle = |ring: Vec<(usize, usize)>| {
-        let before = ring.iter().cycle().skip(ring.len() - 1);
-        let step =
-            |(&(node, waits_for), &(_, holds)): (&(usize, usize), &(usize, usize))| CycleStep {
-                runtime: processes[node].runtime,
-                label: processes[node].label.clone(),
-                holds: locks[holds].name.clone(),
-                waits_for: locks[waits_for].name.clone(),
-            };
-        let steps = ring.iter().zip(before).map(step).collect();
-        Cycle { certainty: Certainty::Possible, steps }
+    let step = |process: usize, holds: usize, waits_for: usize| CycleStep {
+        runtime: processes[process].runtime,
+        label: processes[process].label.clone(),
+        holds: locks[holds].name.clone(),
+        waits_for: locks[waits_for].name.clone(),
     };
-    cycles(&edges).into_iter().map(cycle).collect()
+    cycles(&edges).iter().map(|ring| Cycle::of(Certainty::Possible, ring, step)).collect()
+}
+
+/// A process: one runtime, with what it holds and what it waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Process {
+    /// The id of the runtime.
+    pub runtime: RuntimeId,
+    /// Its label.
+    pub label: String,
+    /// The locks that it holds, by their names.
+    pub holds: Vec<Hold>,
+    /// The locks for which it waits, by their names.
+    pub waits: Vec<Wait>,
+}
+
+/// A lock that a process holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hold {
+    /// The lock.
+    pub lock: LockName,
+    /// The first fence of the process's turn.
+    pub fence: Fence,
+    /// How long ago the turn began.
+    pub held_for: Duration,
+    /// How long the lease has left without renewal.
+    pub remaining: Duration,
+    /// Whether it was given back, and the lock is only kept closed: it opens by itself.
+    pub kept: bool,
+    /// Whether no task of this very runtime uses it. Of other runtimes that is not known, and this
+    /// is false.
+    pub idle: bool,
+    /// How many processes wait for it, at most 128.
+    pub waiters: usize,
+}
+
+/// A lock for which a process waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wait {
+    /// The lock.
+    pub lock: LockName,
+    /// How many processes stand before this one.
+    pub position: usize,
+    /// How long ago it queued.
+    pub waiting_for: Duration,
+    /// How long ago it was heard.
+    pub silent_for: Duration,
+    /// The runtime that holds the lock.
+    pub holder: RuntimeId,
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::{AcquisitionId, Fence, LockName, store::WaiterRecord};
+    use leasehold_core::{
+        AcquisitionId, Fence, LockName,
+        store::{LeaseRecord, WaiterRecord},
+    };
     use uuid::Uuid;
 
     use super::*;

@@ -1,7 +1,10 @@
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+//! Runs of which there is one at a time, and none for a while after a success.
+
+use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, backoff,
+    lease::LossReason,
     store::{Inspection, LeaseRecord},
 };
 use tokio::select;
@@ -10,13 +13,13 @@ use crate::{
     durations::{SHORT_PAUSES, UNCONFIRMED},
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
+    guard::{Guard, Released},
     lease::{Lease, run_while_held},
     lock::{Acquire, ReentrantLock},
     queue::TurnId,
+    timing::closed_for,
     wait::{failed, unavailable},
 };
-
-use super::guard::OnceGuard;
 
 /// Work that is done once: the first caller runs, and all others are duplicates while it runs and
 /// for a window after its success.
@@ -61,7 +64,7 @@ impl Once {
     #[doc(hidden)]
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         // An idle lock would look like a run to others, under the label of an earlier one.
-        let lock = ReentrantLock::new(engine, name).not_kept();
+        let lock = ReentrantLock::new(engine, name).keep_idle(Duration::ZERO);
         Self { acquire: lock.acquire(), window: Duration::from_secs(60) }
     }
 
@@ -79,8 +82,9 @@ impl Once {
 
     /// Sets what duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
-    pub fn label(self, label: impl AsRef<str>) -> Self {
-        Self { acquire: self.acquire.label(RuntimeLabel::new(label)), ..self }
+    pub fn label(mut self, label: impl AsRef<str>) -> Self {
+        self.acquire.label = Some(RuntimeLabel::new(label));
+        self
     }
 
     /// Counts the run under a class in metrics. Default: `default`.
@@ -204,18 +208,15 @@ impl Once {
         let ReentrantLock { engine, name, .. } = &self.acquire.lock;
         let started = engine.clock.now();
         let looked = engine.inspect_until(name, started, deadline).await;
-        Ok(match looked.map_err(|error| failed(engine, name, started, error))? {
-            Inspection::Held(record) if !self.is_ending(&record) => Some(record),
-            Inspection::Held(_) | Inspection::Free { .. } => None,
-        })
-    }
-
-    /// Whether a run of this very process has ended, or never began, and its release or withdrawal
-    /// is on its way.
-    fn is_ending(&self, record: &LeaseRecord) -> bool {
-        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let record = match looked.map_err(|error| failed(engine, name, started, error))? {
+            Inspection::Held(record) => record,
+            Inspection::Free { .. } => return Ok(None),
+        };
+        // Of this very process: it has ended, or never began, and that is on its way to the server.
         let turn = TurnId { id: record.id, first: record.fence };
-        !record.kept && engine.look(name, |state| state.is_ending(turn)) == Some(true)
+        let is_ending =
+            !record.kept && engine.look(name, |state| state.is_ending(turn)) == Some(true);
+        Ok((!is_ending).then_some(record))
     }
 }
 
@@ -327,5 +328,90 @@ impl fmt::Display for Duplicate {
                 "{name:?} was done already: begun {since:.3} s ago by {holder}, closed for another {remaining:.3} s"
             ),
         }
+    }
+}
+
+/// A run under way, whose lease is renewed for as long as this lives; it dereferences to the
+/// [`Lease`], whose name is that of the run.
+///
+/// [`succeed`](Self::succeed) closes the lock for the window. Everything else opens it: dropping
+/// this, [`fail`](Self::fail), a panic, a cancelled task. It cannot be cloned, and succeeds at most
+/// once:
+///
+/// ```compile_fail,E0382
+/// # async fn example(run: leasehold_reentrant_lock::OnceGuard) {
+/// let _ = run.succeed().await;
+/// let _ = run.fail().await;
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "a run that is dropped counts as failed, and its lock opens at once"]
+pub struct OnceGuard {
+    guard: Guard,
+    window: Duration,
+}
+
+impl OnceGuard {
+    /// Returns a view of the lease for others to watch.
+    pub fn lease(&self) -> Lease {
+        self.guard.lease()
+    }
+
+    /// Ends a run whose work is done: the lock stays closed for the window, counted from this call.
+    ///
+    /// `Ok` means that the server has confirmed it. This answers within one command
+    /// timeout; the runtime goes on telling the server until the ttl is over.
+    ///
+    /// # Errors
+    ///
+    /// The work is done in any case; only the lock may be open.
+    ///
+    /// - [`ReleaseError::Lost`] when the lease had been lost: another run may have begun.
+    /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time: the lock may
+    ///   open with the ttl.
+    ///
+    /// # Cancel safety
+    ///
+    /// The success counts from the call on, polled or not; dropping the future leaves it to the
+    /// runtime to send it to the server.
+    #[must_use = "without the answer it is unknown whether the lock is closed"]
+    pub fn succeed(self) -> impl Future<Output = Result<(), ReleaseError>> + Send + use<> {
+        let Self { guard, window } = self;
+        let lease = Arc::clone(&guard.lease.0);
+        if !window.is_zero() {
+            lease.close_until(lease.clock().now() + window);
+        }
+        async move {
+            let closed_until = lease.closed_until();
+            match guard.release().await {
+                Ok(Released::Kept { .. }) => Ok(()),
+                Ok(_) if closed_for(closed_until, lease.clock().now()).is_none() => Ok(()),
+                Ok(_) => Err(ReleaseError::Lost(LeaseLost::new(&lease, LossReason::Gone))),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// Ends a run that failed: the lock is open again when this returns, within one command timeout.
+    ///
+    /// # Errors
+    ///
+    /// - [`ReleaseError::Lost`] when the lease had been lost: the lock was open before.
+    /// - [`ReleaseError::Unconfirmed`] when the server has not confirmed it in time: it opens once
+    ///   the server hears of it, or with the ttl.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves it to the runtime to open the lock.
+    pub async fn fail(self) -> Result<(), ReleaseError> {
+        self.guard.release().await.map(|_| ())
+    }
+}
+
+impl Deref for OnceGuard {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.guard.lease
     }
 }

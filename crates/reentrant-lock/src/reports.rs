@@ -1,10 +1,13 @@
-//! Reports of calls that have waited for long: for what, held by whom, since when.
+//! What is logged of calls that have waited for long, and how much of what may happen very often.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{Class, Instant, LockName};
 
-use crate::error::{HolderInfo, QueuePosition};
+use crate::{
+    durations::LOG_PAUSE,
+    error::{HolderInfo, QueuePosition},
+};
 
 /// The target of the event; part of the documented interface.
 const TARGET: &str = "leasehold::blocked";
@@ -86,6 +89,38 @@ impl Ration {
     }
 }
 
+/// How much is logged of what may happen very often.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    /// The waits that were reported.
+    pub(crate) blocked: Ration,
+    /// The waits for this very process that were warned of.
+    pub(crate) suspects: Ration,
+    /// The unconfirmed runs that were warned of.
+    pub(crate) unconfirmed: Ration,
+    /// The messages that were dropped.
+    pub(crate) dropped: DroppedMessages,
+}
+
+/// Messages that were dropped, and when that was logged last.
+#[derive(Debug, Default)]
+pub(crate) struct DroppedMessages {
+    logged_at: Option<Instant>,
+    count: u64,
+}
+
+impl DroppedMessages {
+    /// Counts one more; yields how many there were since the last line of the log, if another is due.
+    pub(crate) fn add(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        if self.logged_at.is_some_and(|at| now.saturating_since(at) < LOG_PAUSE) {
+            return None;
+        }
+        self.logged_at = Some(now);
+        Some(std::mem::take(&mut self.count))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,5 +164,16 @@ mod tests {
         );
         let never = next_report(at(100), at(1_000_000), Duration::MAX);
         assert!(never > at(1_000_000_000));
+    }
+
+    #[test]
+    fn a_flood_of_messages_is_one_line_a_minute() {
+        let mut dropped = DroppedMessages::default();
+        assert_eq!(dropped.add(at(5)), Some(1));
+        for second in 5..65 {
+            assert_eq!(dropped.add(at(second)), None);
+        }
+        assert_eq!(dropped.add(at(65)), Some(61));
+        assert_eq!(dropped.add(at(66)), None);
     }
 }
