@@ -1,4 +1,4 @@
-//! What the program writes to its standard output.
+//! What the program writes to its standard output, and to the standard error.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -29,4 +29,10 @@ pub(crate) fn write_out(bytes: &[u8]) -> Result<Reader, Failure> {
 pub(crate) fn write_err(text: &str) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+/// Writes one line for people to the standard error.
+pub(crate) fn tell(text: &str) {
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    write_err(&format!("leasehold: {}\n", lines.join(" ")));
 }

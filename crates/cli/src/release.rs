@@ -3,34 +3,32 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use leasehold::{
-    Fence, ForceReleased, LockRuntime,
+    Fence, ForceReleased, LockRuntime, printable,
     store::{Inspection, LeaseRecord},
 };
 use serde_json::json;
 
 use crate::{
     args::{ReleaseArgs, ServerArgs},
-    ending::{Cause, Failure, tell},
+    ending::{Cause, Failure},
     json,
-    output::{write_err, write_out},
+    output::{tell, write_err, write_out},
     server,
-    words::{printable, short},
+    words::short,
 };
 
-pub(crate) fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, Failure> {
-    server::tokio()?.block_on(async {
-        let locks = server::connected(args, "leasehold").await?;
-        match locks.inspect(&what.name).await? {
-            Inspection::Held(lease) if what.yes || agreed(&what.name, &lease)? => {
-                end(&locks, what, lease).await
-            }
-            Inspection::Held(_) => {
-                tell("nothing was changed");
-                Ok(0)
-            }
-            Inspection::Free { .. } => not_held(what),
+pub(crate) async fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, Failure> {
+    let locks = server::connected(args).await?;
+    match locks.inspect(&what.name).await? {
+        Inspection::Held(lease) if what.yes || agreed(&what.name, &lease)? => {
+            end(&locks, what, lease).await
         }
-    })
+        Inspection::Held(_) => {
+            tell("nothing was changed");
+            Ok(0)
+        }
+        Inspection::Free { .. } => not_held(what),
+    }
 }
 
 /// Asks on the terminal.
@@ -44,7 +42,7 @@ fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
     let held = if lease.kept { "was held, and is kept closed, by" } else { "is held by" };
     write_err(&format!(
         "{name} {held} {}, for {} until now (fence {}). End this lease? [y/N] ",
-        lease.label.clone(),
+        lease.label,
         short(lease.held_for),
         lease.fence
     ));
@@ -71,7 +69,7 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
         }))?;
         return Ok(0);
     }
-    tell(format!("the lease of {} (fence {}) has ended", lease.label, lease.fence));
+    tell(&format!("the lease of {} (fence {}) has ended", lease.label, lease.fence));
     let Some(fence) = fence else {
         tell("no greater fence is left to shut it out of the storage");
         return Ok(0);
@@ -85,7 +83,7 @@ fn not_held(what: &ReleaseArgs) -> Result<u8, Failure> {
     if what.json {
         json::write(&json!({ "name": what.name, "ended": null, "fence": null }))?;
     } else {
-        tell(format!("nobody holds {}: nothing was changed", printable(&what.name)));
+        tell(&format!("nobody holds {}: nothing was changed", printable(&what.name)));
     }
     Ok(0)
 }

@@ -6,7 +6,7 @@ use clap::{
 use crate::ending::Failure;
 
 /// A mistake on the command line in one line: what is wrong, and where help is.
-pub(super) fn mistake(error: &Error) -> Failure {
+pub(crate) fn mistake(error: &Error) -> Failure {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand

@@ -1,7 +1,11 @@
-use std::{env, fs, path::Path};
+use std::env;
+#[cfg(feature = "tls")]
+use std::{fs, path::Path};
 
 use leasehold::{
-    LockRuntime, LockRuntimeBuilder, Strictness, error::ConnectError, redis::RedisAddress,
+    LockRuntime, LockRuntimeBuilder, Strictness,
+    error::ConnectError,
+    redis::{Credentials, RedisAddress},
 };
 use tokio::runtime::Runtime;
 
@@ -17,17 +21,19 @@ pub(crate) fn settings(
     service: &str,
 ) -> Result<(LockRuntimeBuilder, RedisAddress), Failure> {
     let address = address(args, variable("REDIS_URL")?)?;
-    let builder = LockRuntime::builder().service(service).strictness(Strictness::Ignore);
-    let builder = match args
-        .namespace
-        .clone()
-        .map_or_else(|| variable("LEASEHOLD_NAMESPACE"), |name| Ok(Some(name)))?
-    {
-        Some(namespace) => builder.namespace(namespace),
-        None => builder,
-    };
+    let mut builder = LockRuntime::builder().service(service).strictness(Strictness::Ignore);
+    if let Some(namespace) = given(args.namespace.as_ref(), "LEASEHOLD_NAMESPACE")? {
+        builder = builder.namespace(namespace);
+    }
     let builder = with_login(builder, args)?;
-    Ok((with_tls(builder, args)?, address))
+    #[cfg(feature = "tls")]
+    let builder = with_tls(builder, args)?;
+    Ok((builder, address))
+}
+
+/// What an option says, or else a variable.
+fn given(option: Option<&String>, name: &str) -> Result<Option<String>, Failure> {
+    option.map_or_else(|| variable(name), |given| Ok(Some(given.clone())))
 }
 
 /// A variable of the environment; one that is empty counts as one that is not set.
@@ -45,24 +51,22 @@ fn with_login(
     builder: LockRuntimeBuilder,
     args: &ServerArgs,
 ) -> Result<LockRuntimeBuilder, Failure> {
-    let user =
-        args.user.clone().map_or_else(|| variable("REDIS_USERNAME"), |user| Ok(Some(user)))?;
-    if let Some(file) = args.password_file.clone() {
-        password::in_file(&file)?;
-        // Read again for each connection, because passwords change.
-        return Ok(builder.credentials(move || {
-            let login = password::in_file(&file).map(|read| password::login(user.as_deref(), read));
+    let user = given(args.user.as_ref(), "REDIS_USERNAME")?;
+    let file = args.password_file.clone();
+    let password = match &file {
+        Some(file) => Some(password::in_file(file)?),
+        None => variable("REDIS_PASSWORD")?,
+    };
+    match (password, user) {
+        (Some(password), user) => Ok(builder.credentials(move || {
+            // Read again for each connection, because passwords change.
+            let read = file.as_deref().map_or_else(|| Ok(password.clone()), password::in_file);
+            let login = read.map(|read| match &user {
+                Some(user) => Credentials::new(user, read),
+                None => Credentials::password(read),
+            });
             async move { login.map_err(|failure| failure.text.into()) }
-        }));
-    }
-    match (variable("REDIS_PASSWORD")?, user) {
-        (Some(read), user) => {
-            let login = password::login(user.as_deref(), read);
-            Ok(builder.credentials(move || {
-                let login = login.clone();
-                async move { Ok(login) }
-            }))
-        }
+        })),
         (None, Some(user)) => Err(Failure::usage(format!(
             "there is no password for the user {user:?}: set REDIS_PASSWORD, or write --password-file FILE"
         ))),
@@ -80,14 +84,6 @@ fn with_tls(builder: LockRuntimeBuilder, args: &ServerArgs) -> Result<LockRuntim
         builder =
             builder.tls_client_certificate(pem("--tls-cert", certificate)?, pem("--tls-key", key)?);
     }
-    Ok(builder)
-}
-
-#[cfg(not(feature = "tls"))]
-fn with_tls(
-    builder: LockRuntimeBuilder,
-    _args: &ServerArgs,
-) -> Result<LockRuntimeBuilder, Failure> {
     Ok(builder)
 }
 
@@ -134,15 +130,15 @@ fn told(error: ConnectError, address: &str) -> Failure {
 }
 
 /// A runtime that has not connected yet.
-pub(crate) fn lazily(args: &ServerArgs, service: &str) -> Result<LockRuntime, Failure> {
-    let (builder, address) = settings(args, service)?;
+pub(crate) fn lazily(args: &ServerArgs) -> Result<LockRuntime, Failure> {
+    let (builder, address) = settings(args, "leasehold")?;
     let shown = address.to_string();
     builder.connect_lazy(address).map_err(|error| told(error, &shown))
 }
 
 /// A connected runtime with the defaults.
-pub(crate) async fn connected(args: &ServerArgs, service: &str) -> Result<LockRuntime, Failure> {
-    let (builder, address) = settings(args, service)?;
+pub(crate) async fn connected(args: &ServerArgs) -> Result<LockRuntime, Failure> {
+    let (builder, address) = settings(args, "leasehold")?;
     connect(builder, address).await
 }
 

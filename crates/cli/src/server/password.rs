@@ -4,8 +4,6 @@ use std::{
     path::Path,
 };
 
-use leasehold::redis::Credentials;
-
 use crate::ending::{Cause, Failure};
 
 /// The longest file of a password, in bytes.
@@ -36,14 +34,6 @@ pub(super) fn in_file(path: &Path) -> Result<String, Failure> {
         return Err(Failure::new(Cause::Config, text));
     }
     Ok(password.to_owned())
-}
-
-/// The login of a user, or of the default user.
-pub(super) fn login(user: Option<&str>, password: String) -> Credentials {
-    match user {
-        Some(user) => Credentials::new(user, password),
-        None => Credentials::password(password),
-    }
 }
 
 #[cfg(test)]

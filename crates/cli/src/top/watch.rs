@@ -1,6 +1,10 @@
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    thread,
+};
 
 use leasehold::{ForceReleased, ListedLock, LockRuntime, NamePattern};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::{
     select,
     signal::unix::{SignalKind, signal},
@@ -8,10 +12,8 @@ use tokio::{
 };
 
 use super::{
-    input::{self, Input},
     looks::look_on,
     model::{Action, Model},
-    screen::Screen,
     view::draw,
 };
 use crate::{
@@ -21,20 +23,17 @@ use crate::{
 };
 
 /// Shows the locks until it is told to quit.
-pub(crate) fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, Failure> {
+pub(crate) async fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, Failure> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage(
             "top needs a terminal: for machines, write leasehold ls --json",
         ));
     }
     let pattern = NamePattern::new(pattern).map_err(Failure::usage)?;
-    let tokio = server::tokio()?;
-    tokio.block_on(async {
-        let (builder, address) = server::settings(args, "leasehold top")?;
-        let shown = address.to_string();
-        let locks = server::connect(builder, address).await?;
-        watch(&locks, pattern, &shown).await
-    })
+    let (builder, address) = server::settings(args, "leasehold top")?;
+    let shown = address.to_string();
+    let locks = server::connect(builder, address).await?;
+    watch(&locks, pattern, &shown).await
 }
 
 async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, Failure> {
@@ -43,8 +42,9 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
     tokio::spawn(look_on(locks.clone(), pattern, is_paused, sender));
     let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(broken)?;
-    let mut screen = Screen::take().map_err(broken)?;
-    let mut inputs = input::read();
+    let _restored = RestoredTerminal;
+    let mut screen = ratatui::try_init().map_err(broken)?;
+    let mut inputs = read_terminal();
     let mut model = Model::default();
     loop {
         screen.draw(|frame| draw(frame, &model, address)).map_err(broken)?;
@@ -53,8 +53,8 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
             _ = terminated.recv() => Action::Quit,
             _ = interrupted.recv() => Action::Quit,
             input = inputs.recv() => match input {
-                Some(Input::Key(key)) => model.on_key(key),
-                Some(Input::Resized) => Action::Nothing,
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => model.on_key(key),
+                Some(_) => Action::Nothing,
                 // The terminal is gone.
                 None => Action::Quit,
             },
@@ -70,6 +70,28 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
             Action::Release(lock) => model.message = released(locks, *lock).await,
         }
     }
+}
+
+/// Gives the terminal back when it is dropped, as it was before.
+struct RestoredTerminal;
+
+impl Drop for RestoredTerminal {
+    fn drop(&mut self) {
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// Reads the terminal on a thread of its own, which ends with the process.
+fn read_terminal() -> mpsc::UnboundedReceiver<Event> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 /// Ends a lease. Returns the result, for people.
