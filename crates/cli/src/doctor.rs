@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{DoctorArgs, ServerArgs},
-    ending::Failure,
+    ending::CliError,
     json,
     output::write_out,
     server,
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) async fn doctor(
     args: &ServerArgs,
     DoctorArgs { json }: &DoctorArgs,
-) -> Result<u8, Failure> {
+) -> Result<u8, CliError> {
     // Lazily, because a server that cannot be reached is a finding, too.
     let diagnosis = server::lazily(args)?.diagnose().await;
     if *json {

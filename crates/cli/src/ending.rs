@@ -59,12 +59,12 @@ impl Cause {
 
 /// A command that has not done its work: why, and the line that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     pub(crate) cause: Cause,
     pub(crate) text: String,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn new(cause: Cause, text: impl ToString) -> Self {
         Self { cause, text: text.to_string() }
     }
@@ -83,7 +83,7 @@ fn of_store(error: &StoreError) -> Cause {
     }
 }
 
-impl From<ConnectError> for Failure {
+impl From<ConnectError> for CliError {
     fn from(error: ConnectError) -> Self {
         let cause = match &error {
             ConnectError::Store(error) => of_store(error),
@@ -97,7 +97,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-impl From<AcquireError> for Failure {
+impl From<AcquireError> for CliError {
     fn from(error: AcquireError) -> Self {
         let cause = match &error {
             AcquireError::Timeout(_) => Cause::Busy,
@@ -110,7 +110,7 @@ impl From<AcquireError> for Failure {
     }
 }
 
-impl From<InspectError> for Failure {
+impl From<InspectError> for CliError {
     fn from(error: InspectError) -> Self {
         let cause = match &error {
             InspectError::Store(error) => of_store(error),
@@ -120,7 +120,7 @@ impl From<InspectError> for Failure {
     }
 }
 
-impl From<ListError> for Failure {
+impl From<ListError> for CliError {
     fn from(error: ListError) -> Self {
         Self::new(of_store(error.store_error()), error)
     }

@@ -4,7 +4,7 @@ use leasehold::{ListedLock, printable};
 
 use crate::{
     args::{ListArgs, ServerArgs},
-    ending::Failure,
+    ending::CliError,
     json,
     output::{Reader, tell, write_out},
     server,
@@ -15,10 +15,10 @@ use crate::{
 pub(crate) async fn list(
     args: &ServerArgs,
     ListArgs { pattern, json }: &ListArgs,
-) -> Result<u8, Failure> {
+) -> Result<u8, CliError> {
     let locks = server::connected(args).await?;
-    let mut list = locks.list(pattern).map_err(Failure::usage)?;
-    let (mut found, mut failed) = (Vec::new(), None::<Failure>);
+    let mut list = locks.list(pattern).map_err(CliError::usage)?;
+    let (mut found, mut failed) = (Vec::new(), None::<CliError>);
     while let Some(item) = list.next().await {
         match item {
             Ok(ListedLock { name, lease, .. }) if *json => {

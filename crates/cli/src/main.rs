@@ -21,7 +21,7 @@ use std::{env, process};
 use clap::Parser;
 
 use args::{ExitCode, Program, ProgramCommand, mistake};
-use ending::Failure;
+use ending::CliError;
 use output::{tell, write_out};
 
 fn main() -> process::ExitCode {
@@ -50,7 +50,7 @@ fn perform() -> process::ExitCode {
         }
         Err(error) => (ExitCode::among(env::args_os().skip(1)), Err(mistake(&error))),
     };
-    let code = done.unwrap_or_else(|Failure { cause, text }| {
+    let code = done.unwrap_or_else(|CliError { cause, text }| {
         if !text.is_empty() {
             tell(&text);
         }
@@ -60,7 +60,7 @@ fn perform() -> process::ExitCode {
 }
 
 /// Returns the exit code.
-fn execute(Program { server: at, command }: Program) -> Result<u8, Failure> {
+fn execute(Program { server: at, command }: Program) -> Result<u8, CliError> {
     match command {
         ProgramCommand::Run(args) => run::run(&at, args),
         ProgramCommand::Ls(args) => server::tokio()?.block_on(list::list(&at, &args)),

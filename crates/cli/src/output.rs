@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use crate::ending::{Cause, Failure};
+use crate::ending::{Cause, CliError};
 
 /// Who reads the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,14 +13,14 @@ pub(crate) enum Reader {
 }
 
 /// Writes at once.
-pub(crate) fn write_out(bytes: &[u8]) -> Result<Reader, Failure> {
+pub(crate) fn write_out(bytes: &[u8]) -> Result<Reader, CliError> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(Reader::Reads),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::IsGone),
         Err(error) => {
             let text = format!("the output cannot be written: {error}");
-            Err(Failure::new(Cause::Output, text))
+            Err(CliError::new(Cause::Output, text))
         }
     }
 }

@@ -10,14 +10,14 @@ use serde_json::json;
 
 use crate::{
     args::{ReleaseArgs, ServerArgs},
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     json,
     output::{tell, write_err, write_out},
     server,
     words::short,
 };
 
-pub(crate) async fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, Failure> {
+pub(crate) async fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, CliError> {
     let locks = server::connected(args).await?;
     match locks.inspect(&what.name).await? {
         Inspection::Held(lease) if what.yes || agreed(&what.name, &lease)? => {
@@ -32,10 +32,10 @@ pub(crate) async fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8,
 }
 
 /// Asks on the terminal.
-fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
+fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, CliError> {
     let name = printable(name);
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "there is no terminal to ask on: add --yes to end the lease of {name} without a question"
         )));
     }
@@ -49,13 +49,13 @@ fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| {
-        Failure::new(Cause::Usage, format!("the answer cannot be read ({error}): add --yes"))
+        CliError::new(Cause::Usage, format!("the answer cannot be read ({error}): add --yes"))
     })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Ends the lease that was looked at, and no later one.
-async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Result<u8, Failure> {
+async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Result<u8, CliError> {
     let ForceReleased::Ended { lease, fence } =
         locks.force_release_lease(&what.name, lease).await?
     else {
@@ -79,7 +79,7 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
     Ok(0)
 }
 
-fn not_held(what: &ReleaseArgs) -> Result<u8, Failure> {
+fn not_held(what: &ReleaseArgs) -> Result<u8, CliError> {
     if what.json {
         json::write(&json!({ "name": what.name, "ended": null, "fence": null }))?;
     } else {

@@ -9,7 +9,7 @@ use leasehold::{
 
 use crate::{
     args::{ServerArgs, ShowArgs},
-    ending::Failure,
+    ending::CliError,
     json,
     output::write_out,
     server,
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) async fn show(
     args: &ServerArgs,
     ShowArgs { name, json }: &ShowArgs,
-) -> Result<u8, Failure> {
+) -> Result<u8, CliError> {
     let locks = server::connected(args).await?;
     let seen = locks.inspect(name).await?;
     match json {

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     args::ServerArgs,
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     server,
 };
 
@@ -37,21 +37,21 @@ const AT_ONCE: usize = 64;
 const TASKS: usize = 8;
 
 impl Runtimes {
-    pub(super) async fn connect(args: &ServerArgs) -> Result<Self, Failure> {
+    pub(super) async fn connect(args: &ServerArgs) -> Result<Self, CliError> {
         Ok(Self { one: runtime(args).await?, other: runtime(args).await? })
     }
 
     /// The locks of this bench: no other one has them.
-    fn lock(&self, of: &LockRuntime, number: usize) -> Result<ReentrantLock, Failure> {
-        of.lock(format!("leasehold-bench/{}/{number}", self.one.id())).map_err(Failure::usage)
+    fn lock(&self, of: &LockRuntime, number: usize) -> Result<ReentrantLock, CliError> {
+        of.lock(format!("leasehold-bench/{}/{number}", self.one.id())).map_err(CliError::usage)
     }
 }
 
 /// What it leaves on the server is gone after an hour.
-async fn runtime(args: &ServerArgs) -> Result<LockRuntime, Failure> {
+async fn runtime(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     let (builder, address) = server::settings(args, "leasehold-bench")?;
     let fencing = FenceSettings::default().retention(FenceSettings::MIN_RETENTION);
-    server::connect(builder.fencing(fencing.map_err(Failure::usage)?), address).await
+    server::connect(builder.fencing(fencing.map_err(CliError::usage)?), address).await
 }
 
 impl BenchPart {
@@ -73,7 +73,11 @@ impl BenchPart {
 
     /// Does it until then. Returns how often a second.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    pub(super) async fn measure(self, runtimes: &Runtimes, until: Instant) -> Result<f64, Failure> {
+    pub(super) async fn measure(
+        self,
+        runtimes: &Runtimes,
+        until: Instant,
+    ) -> Result<f64, CliError> {
         let began = SystemClock.now();
         let (one, other) = (&runtimes.one, &runtimes.other);
         let lock = runtimes.lock(one, 0)?;
@@ -91,7 +95,7 @@ impl BenchPart {
     }
 }
 
-async fn looks(locks: &LockRuntime, lock: &ReentrantLock, until: Instant) -> Result<u64, Failure> {
+async fn looks(locks: &LockRuntime, lock: &ReentrantLock, until: Instant) -> Result<u64, CliError> {
     let mut count = 0;
     while SystemClock.now() < until {
         locks.inspect(lock.name()).await?;
@@ -100,25 +104,25 @@ async fn looks(locks: &LockRuntime, lock: &ReentrantLock, until: Instant) -> Res
     Ok(count)
 }
 
-async fn pairs(lock: ReentrantLock, until: Instant) -> Result<u64, Failure> {
+async fn pairs(lock: ReentrantLock, until: Instant) -> Result<u64, CliError> {
     let mut count = 0;
     while SystemClock.now() < until {
         let released = lock.acquire().await?.release().await;
-        released.map_err(|error| Failure::new(Cause::Unreachable, error))?;
+        released.map_err(|error| CliError::new(Cause::Unreachable, error))?;
         count += 1;
     }
     Ok(count)
 }
 
 /// Pairs of a task for each of the locks.
-async fn together(locks: Vec<ReentrantLock>, until: Instant) -> Result<u64, Failure> {
+async fn together(locks: Vec<ReentrantLock>, until: Instant) -> Result<u64, CliError> {
     let mut tasks = JoinSet::new();
     for lock in locks {
         tasks.spawn(pairs(lock, until));
     }
     let mut count = 0;
     while let Some(done) = tasks.join_next().await {
-        count += done.map_err(|error| Failure::new(Cause::Unreachable, error))??;
+        count += done.map_err(|error| CliError::new(Cause::Unreachable, error))??;
     }
     Ok(count)
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     args::{BenchArgs, ServerArgs},
     durations::SHORTEST_BENCH,
-    ending::Failure,
+    ending::CliError,
     json,
     output::write_out,
     words::table,
@@ -18,9 +18,9 @@ use crate::{
 use measure::{BenchPart, Runtimes};
 use progress::ProgressBar;
 
-pub(crate) async fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> {
+pub(crate) async fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, CliError> {
     if what.time < SHORTEST_BENCH {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "--time is too short to measure anything: give it at least 500ms",
         ));
     }

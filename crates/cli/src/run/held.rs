@@ -12,7 +12,7 @@ use super::surrounding::Named;
 use crate::{
     args::RunArgs,
     durations::{LEASE_LOOK, LONGEST_CLAIM},
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     output::tell,
     words::short,
 };
@@ -36,9 +36,9 @@ impl Held {
         locks: &LockRuntime,
         args: &RunArgs,
         names: &[LockName],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         if let Some((window, name)) = args.once.zip(names.first()) {
-            let once = locks.once(name).map_err(Failure::usage)?.window(window);
+            let once = locks.once(name).map_err(CliError::usage)?.window(window);
             return match once.begin().await? {
                 Begun::First(guard) => {
                     Ok(Self { leases: vec![guard.lease()], guard: HeldGuard::Once(guard) })
@@ -48,11 +48,11 @@ impl Held {
                         Progress::Running => Cause::Busy,
                         Progress::Done => Cause::Done,
                     };
-                    Err(Failure::new(cause, duplicate))
+                    Err(CliError::new(cause, duplicate))
                 }
             };
         }
-        let mut acquire = locks.all(names).map_err(Failure::usage)?.acquire();
+        let mut acquire = locks.all(names).map_err(CliError::usage)?.acquire();
         if let Some(time) = args.min_hold {
             acquire = acquire.min_hold(time);
         }
@@ -128,7 +128,7 @@ impl Held {
     }
 
     /// Gives the locks back, after a command that has succeeded or not.
-    pub(super) async fn end(self, succeeded: bool) -> Result<(), Failure> {
+    pub(super) async fn end(self, succeeded: bool) -> Result<(), CliError> {
         let released = match self.guard {
             HeldGuard::Locks(guard) => guard.release().await.map(drop),
             HeldGuard::Once(guard) if succeeded => guard.succeed().await,
@@ -136,7 +136,7 @@ impl Held {
         };
         match released {
             Ok(()) => Ok(()),
-            Err(ReleaseError::Lost(lost)) => Err(Failure::new(
+            Err(ReleaseError::Lost(lost)) => Err(CliError::new(
                 Cause::Lost,
                 format!(
                     "{lost}; the command had ended, but perhaps too late: rely on the fence check of your storage"
@@ -152,7 +152,7 @@ impl Held {
 }
 
 /// Who has one of the locks that were tried.
-async fn taken(locks: &LockRuntime, names: &[LockName]) -> Failure {
+async fn taken(locks: &LockRuntime, names: &[LockName]) -> CliError {
     for name in names {
         if let Ok(Inspection::Held(lease)) = locks.inspect(name).await {
             let (label, time) = (&lease.label, short(lease.held_for));
@@ -160,10 +160,10 @@ async fn taken(locks: &LockRuntime, names: &[LockName]) -> Failure {
                 "lock {name:?} is not free: {label} has held it for {time} (fence {}); try again later, or wait with --wait",
                 lease.fence
             );
-            return Failure::new(Cause::Busy, text);
+            return CliError::new(Cause::Busy, text);
         }
     }
     let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
     let text = format!("lock {} was not free: try again, or wait with --wait", names.join(", "));
-    Failure::new(Cause::Busy, text)
+    CliError::new(Cause::Busy, text)
 }

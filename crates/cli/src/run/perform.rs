@@ -25,16 +25,16 @@ use super::{
 use crate::{
     args::{RunArgs, ServerArgs},
     durations::{LAST_WORDS, LEAST_WORDS},
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     server,
 };
 
 /// Runs a command under locks. Returns the exit code.
-pub(crate) fn run(server: &ServerArgs, args: RunArgs) -> Result<u8, Failure> {
+pub(crate) fn run(server: &ServerArgs, args: RunArgs) -> Result<u8, CliError> {
     let names = names(&args)?;
     let around = around();
     let (inherited, wanted) = split(&names, &around, args.owner_env);
-    let grace = Grace::of(args.grace, args.grace_after, args.ttl).map_err(Failure::usage)?;
+    let grace = Grace::of(args.grace, args.grace_after, args.ttl).map_err(CliError::usage)?;
     let (builder, address) = server::settings(server, &service(&args))?;
     // A command may take half the ttl at most.
     let builder = builder.ttl(args.ttl).command_timeout((args.ttl / 2).min(Duration::from_secs(2)));
@@ -68,7 +68,7 @@ struct Run {
 }
 
 impl Run {
-    async fn on(&self, builder: LockRuntimeBuilder, address: RedisAddress) -> Result<u8, Failure> {
+    async fn on(&self, builder: LockRuntimeBuilder, address: RedisAddress) -> Result<u8, CliError> {
         let mut signals = Signals::take().map_err(refused)?;
         // Starting a process takes as long as several answers of a server: both go on at once.
         let command = self.args.command.clone();
@@ -106,7 +106,7 @@ impl Run {
         locks: &LockRuntime,
         Helpers { starter, guard }: &mut Helpers,
         signals: &mut Signals,
-    ) -> Result<Held, Failure> {
+    ) -> Result<Held, CliError> {
         let asking = async {
             check(locks, &self.inherited).await?;
             let asked = Held::ask(locks, &self.args, &self.wanted).await;
@@ -127,7 +127,7 @@ impl Run {
     }
 
     /// A nested run that waits for the run around it never gets the lock.
-    fn hint(&self, failure: Failure) -> Failure {
+    fn hint(&self, failure: CliError) -> CliError {
         let waits_for_itself = self.wanted.iter().any(|name| lease(&self.around, name).is_some());
         // One with --once does not wait.
         if failure.cause != Cause::Busy || self.args.once.is_some() || !waits_for_itself {
@@ -137,7 +137,7 @@ impl Run {
             "{}; the run around this one may hold it: re-enter it with --owner-env",
             failure.text
         );
-        Failure { text, ..failure }
+        CliError { text, ..failure }
     }
 
     /// The locks are held, and the guard knows until when: the command begins.
@@ -147,7 +147,7 @@ impl Run {
         held: Held,
         Helpers { starter, mut guard }: Helpers,
         signals: Signals,
-    ) -> Result<u8, Failure> {
+    ) -> Result<u8, CliError> {
         // What the command learns of, in the order of the command line.
         let all = [held.leases(), self.inherited.clone()].concat();
         let of = |name: &LockName| all.iter().find(|(held, _)| held == name).cloned();
@@ -175,17 +175,17 @@ impl Run {
     }
 }
 
-fn not_begun(why: &str) -> Failure {
-    Failure::new(Cause::Lost, format!("{why}; the command was not begun"))
+fn not_begun(why: &str) -> CliError {
+    CliError::new(Cause::Lost, format!("{why}; the command was not begun"))
 }
 
 /// The locks, each of them once.
-fn names(args: &RunArgs) -> Result<Vec<LockName>, Failure> {
+fn names(args: &RunArgs) -> Result<Vec<LockName>, CliError> {
     let mut names = Vec::<LockName>::new();
     for name in &args.names {
-        let name = LockName::new(name).map_err(Failure::usage)?;
+        let name = LockName::new(name).map_err(CliError::usage)?;
         if names.contains(&name) {
-            return Err(Failure::usage(format!(
+            return Err(CliError::usage(format!(
                 "lock {name:?} is named twice: name each lock once"
             )));
         }
@@ -193,17 +193,17 @@ fn names(args: &RunArgs) -> Result<Vec<LockName>, Failure> {
     }
     let has_line_breaks = names.iter().any(|name| name.as_str().contains('\n'));
     if has_line_breaks && names.len() > 1 {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "a name with a line break cannot be one of several locks: use another name",
         ));
     }
     if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "--wait takes 365d at most: to wait without a limit, write --wait-forever",
         ));
     }
     if args.once.is_some() && names.len() > 1 {
-        return Err(Failure::usage("--once takes one name: leave --once out, or the other names"));
+        return Err(CliError::usage("--once takes one name: leave --once out, or the other names"));
     }
     Ok(names)
 }
@@ -228,10 +228,10 @@ fn service(args: &RunArgs) -> String {
 
 /// The run around this one has the locks, supervises this process, and ends it: so the command takes
 /// its place. Returns the exit code if that fails.
-fn become_command(args: &RunArgs, leases: &[Named], around: &[Named]) -> Result<u8, Failure> {
+fn become_command(args: &RunArgs, leases: &[Named], around: &[Named]) -> Result<u8, CliError> {
     let mut words = args.command.iter();
     let Some(program) = words.next() else {
-        return Err(Failure::usage("no command is given: write it behind --"));
+        return Err(CliError::usage("no command is given: write it behind --"));
     };
     let variables = variables(leases, around);
     Ok(starter::become_command(Command::new(program).args(words).envs(variables)))
@@ -241,13 +241,13 @@ fn become_command(args: &RunArgs, leases: &[Named], around: &[Named]) -> Result<
 async fn unless_interrupted<T>(
     signals: &mut Signals,
     mut on_child: impl FnMut(),
-    future: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    future: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
     let interrupted = async {
         loop {
             match signals.next().await {
                 signal @ (Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT) => {
-                    return Failure::new(Cause::Interrupted(Exit::Killed(signal).code()), "");
+                    return CliError::new(Cause::Interrupted(Exit::Killed(signal).code()), "");
                 }
                 Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
                 Signal::SIGCHLD => on_child(),
@@ -263,6 +263,6 @@ async fn unless_interrupted<T>(
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
-fn refused(error: io::Error) -> Failure {
-    Failure::new(Cause::Config, format!("the system refuses what a run needs: {error}"))
+fn refused(error: io::Error) -> CliError {
+    CliError::new(Cause::Config, format!("the system refuses what a run needs: {error}"))
 }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     durations::{DEATH, GROUP_LOOKS},
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     output::tell,
 };
 
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
     Ended(Exit),
     /// The lease was lost, or about to be.
     Lost {
-        failure: Failure,
+        failure: CliError,
         /// Until when the command had to end.
         grace_ends: Instant,
     },
@@ -263,7 +263,7 @@ impl CommandEnding {
         let unknown =
             "had ended by then: by itself, or because the guard of the run had told it to";
         let how = if was_ended { "was ended" } else { unknown };
-        let failure = Failure::new(Cause::Lost, format!("{}; the command {how}", self.reason));
+        let failure = CliError::new(Cause::Lost, format!("{}; the command {how}", self.reason));
         Outcome::Lost { failure, grace_ends: self.grace_ends }
     }
 
@@ -280,7 +280,7 @@ impl CommandEnding {
         let text = format!(
             "{reason}; the command could not be ended: {left} runs on without the lock, {why}: {remedy}"
         );
-        Outcome::Lost { failure: Failure::new(Cause::Unended, text), grace_ends }
+        Outcome::Lost { failure: CliError::new(Cause::Unended, text), grace_ends }
     }
 }
 

@@ -4,7 +4,7 @@ use leasehold::{AcquisitionId, Fence, LockName, LockRuntime, Stamp, store::Inspe
 
 use serde_json::{Value, json};
 
-use crate::ending::{Cause, Failure};
+use crate::ending::{Cause, CliError};
 
 /// The names of the locks.
 const LOCK: &str = "LEASEHOLD_LOCK";
@@ -85,7 +85,7 @@ pub(super) fn variables(leases: &[Named], around: &[Named]) -> [(&'static str, S
 }
 
 /// Checks that the leases of the surrounding run are still its own: re-entry never grants.
-pub(super) async fn check(locks: &LockRuntime, leases: &[Named]) -> Result<(), Failure> {
+pub(super) async fn check(locks: &LockRuntime, leases: &[Named]) -> Result<(), CliError> {
     for (name, stamp) in leases {
         let is_live = match locks.inspect(name).await? {
             // An id is never used again. On a quorum, others see the last fence of a block.
@@ -98,7 +98,7 @@ pub(super) async fn check(locks: &LockRuntime, leases: &[Named]) -> Result<(), F
                  in another namespace, so it was not re-entered: stop, or leave --owner-env out to acquire anew",
                 stamp.fence
             );
-            return Err(Failure::new(Cause::Lost, text));
+            return Err(CliError::new(Cause::Lost, text));
         }
     }
     Ok(())

@@ -12,14 +12,14 @@ use tokio::runtime::Runtime;
 use super::{address::address, password};
 use crate::{
     args::ServerArgs,
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
 };
 
 /// The settings of a runtime of this program, and where it connects to.
 pub(crate) fn settings(
     args: &ServerArgs,
     service: &str,
-) -> Result<(LockRuntimeBuilder, RedisAddress), Failure> {
+) -> Result<(LockRuntimeBuilder, RedisAddress), CliError> {
     let address = address(args, variable("REDIS_URL")?)?;
     let mut builder = LockRuntime::builder().service(service).strictness(Strictness::Ignore);
     if let Some(namespace) = given(args.namespace.as_ref(), "LEASEHOLD_NAMESPACE")? {
@@ -32,17 +32,17 @@ pub(crate) fn settings(
 }
 
 /// What an option says, or else a variable.
-fn given(option: Option<&String>, name: &str) -> Result<Option<String>, Failure> {
+fn given(option: Option<&String>, name: &str) -> Result<Option<String>, CliError> {
     option.map_or_else(|| variable(name), |given| Ok(Some(given.clone())))
 }
 
 /// A variable of the environment; one that is empty counts as one that is not set.
-fn variable(name: &str) -> Result<Option<String>, Failure> {
+fn variable(name: &str) -> Result<Option<String>, CliError> {
     match env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
         Err(env::VarError::NotPresent) => Ok(None),
         Err(env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{name} is not valid UTF-8: set it anew")))
+            Err(CliError::usage(format!("{name} is not valid UTF-8: set it anew")))
         }
     }
 }
@@ -50,7 +50,7 @@ fn variable(name: &str) -> Result<Option<String>, Failure> {
 fn with_login(
     builder: LockRuntimeBuilder,
     args: &ServerArgs,
-) -> Result<LockRuntimeBuilder, Failure> {
+) -> Result<LockRuntimeBuilder, CliError> {
     let user = given(args.user.as_ref(), "REDIS_USERNAME")?;
     let file = args.password_file.clone();
     let password = match &file {
@@ -67,7 +67,7 @@ fn with_login(
             });
             async move { login.map_err(|failure| failure.text.into()) }
         })),
-        (None, Some(user)) => Err(Failure::usage(format!(
+        (None, Some(user)) => Err(CliError::usage(format!(
             "there is no password for the user {user:?}: set REDIS_PASSWORD, or write --password-file FILE"
         ))),
         (None, None) => Ok(builder),
@@ -75,7 +75,10 @@ fn with_login(
 }
 
 #[cfg(feature = "tls")]
-fn with_tls(builder: LockRuntimeBuilder, args: &ServerArgs) -> Result<LockRuntimeBuilder, Failure> {
+fn with_tls(
+    builder: LockRuntimeBuilder,
+    args: &ServerArgs,
+) -> Result<LockRuntimeBuilder, CliError> {
     let mut builder = builder;
     if let Some(file) = &args.tls_ca {
         builder = builder.tls_root_ca(pem("--tls-ca", file)?);
@@ -88,13 +91,13 @@ fn with_tls(builder: LockRuntimeBuilder, args: &ServerArgs) -> Result<LockRuntim
 }
 
 #[cfg(feature = "tls")]
-fn pem(option: &str, file: &Path) -> Result<Vec<u8>, Failure> {
+fn pem(option: &str, file: &Path) -> Result<Vec<u8>, CliError> {
     fs::read(file).map_err(|error| {
         let text = format!(
             "{option}: {} cannot be read ({error}): name a file that this user may read",
             file.display()
         );
-        Failure::new(Cause::Config, text)
+        CliError::new(Cause::Config, text)
     })
 }
 
@@ -102,13 +105,13 @@ fn pem(option: &str, file: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) async fn connect(
     builder: LockRuntimeBuilder,
     address: RedisAddress,
-) -> Result<LockRuntime, Failure> {
+) -> Result<LockRuntime, CliError> {
     let shown = address.to_string();
     builder.connect(address).await.map_err(|error| told(error, &shown))
 }
 
 /// A failed connection, with the address and what to write.
-fn told(error: ConnectError, address: &str) -> Failure {
+fn told(error: ConnectError, address: &str) -> CliError {
     const OTHER_LOGIN: &str = "; for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
     let (what, of_config) = match &error {
         ConnectError::Store(error)
@@ -118,7 +121,7 @@ fn told(error: ConnectError, address: &str) -> Failure {
         }
         _ => (error.to_string(), ""),
     };
-    let failure = Failure::from(error);
+    let failure = CliError::from(error);
     let advice = match failure.cause {
         Cause::Unreachable => {
             "; another address is written as --url redis://HOST:6379, or into REDIS_URL"
@@ -126,26 +129,26 @@ fn told(error: ConnectError, address: &str) -> Failure {
         Cause::Config => of_config,
         _ => return failure,
     };
-    Failure { text: format!("cannot use {address}: {what}{advice}"), ..failure }
+    CliError { text: format!("cannot use {address}: {what}{advice}"), ..failure }
 }
 
 /// A runtime that has not connected yet.
-pub(crate) fn lazily(args: &ServerArgs) -> Result<LockRuntime, Failure> {
+pub(crate) fn lazily(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     let (builder, address) = settings(args, "leasehold")?;
     let shown = address.to_string();
     builder.connect_lazy(address).map_err(|error| told(error, &shown))
 }
 
 /// A connected runtime with the defaults.
-pub(crate) async fn connected(args: &ServerArgs) -> Result<LockRuntime, Failure> {
+pub(crate) async fn connected(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     let (builder, address) = settings(args, "leasehold")?;
     connect(builder, address).await
 }
 
 /// The tokio runtime of a command: one thread, which does little.
-pub(crate) fn tokio() -> Result<Runtime, Failure> {
+pub(crate) fn tokio() -> Result<Runtime, CliError> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| {
-        Failure::new(Cause::Config, format!("the system refuses what a runtime needs: {error}"))
+        CliError::new(Cause::Config, format!("the system refuses what a runtime needs: {error}"))
     })
 }

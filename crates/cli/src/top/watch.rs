@@ -18,25 +18,25 @@ use super::{
 };
 use crate::{
     args::{ServerArgs, TopArgs},
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     server,
 };
 
 /// Shows the locks until it is told to quit.
-pub(crate) async fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, Failure> {
+pub(crate) async fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, CliError> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "top needs a terminal: for machines, write leasehold ls --json",
         ));
     }
-    let pattern = NamePattern::new(pattern).map_err(Failure::usage)?;
+    let pattern = NamePattern::new(pattern).map_err(CliError::usage)?;
     let (builder, address) = server::settings(args, "leasehold top")?;
     let shown = address.to_string();
     let locks = server::connect(builder, address).await?;
     watch(&locks, pattern, &shown).await
 }
 
-async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, Failure> {
+async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, CliError> {
     let (paused, is_paused) = watch::channel(false);
     let (sender, mut seen) = mpsc::channel(1);
     tokio::spawn(look_on(locks.clone(), pattern, is_paused, sender));
@@ -108,6 +108,6 @@ async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
-fn broken(error: io::Error) -> Failure {
-    Failure::new(Cause::Config, format!("the terminal does not work: {error}"))
+fn broken(error: io::Error) -> CliError {
+    CliError::new(Cause::Config, format!("the terminal does not work: {error}"))
 }
