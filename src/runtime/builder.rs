@@ -304,10 +304,9 @@ impl LockRuntimeBuilder {
     where
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
     {
-        let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
-        let config = self.redis_config(address, timing)?;
+        let (config, timing, id, doctor) = self.prepared(address)?;
+        let executor = &doctor.executor;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
-        let doctor = self.doctor(&config, &executor, timing, id);
         // On the executor, because the caller may poll this future outside of a tokio runtime.
         let connecting = async move { connect_store(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
@@ -345,10 +344,9 @@ impl LockRuntimeBuilder {
         if self.strictness == Strictness::Refuse {
             return Err(ConnectError::NotExamined);
         }
-        let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
-        let config = self.redis_config(address, timing)?;
+        let (config, timing, id, doctor) = self.prepared(address)?;
+        let executor = &doctor.executor;
         let (clock, handle) = (executor.clock(Arc::clone(&self.clock)), executor.handle().clone());
-        let doctor = self.doctor(&config, &executor, timing, id);
         let store = connect_store_lazy(&config, clock, handle, id)?;
         Ok(self.start(store, doctor, timing, id))
     }
@@ -405,14 +403,25 @@ impl LockRuntimeBuilder {
         LockRuntime { _farewell: Arc::new(Farewell(Arc::clone(&engine))), engine, doctor }
     }
 
-    /// What examines the servers of a configuration.
-    fn doctor(
+    /// Checks the settings, and makes what the store and the doctor of a server need.
+    fn prepared<A>(
         &self,
-        config: &RedisConfig,
-        executor: &Executor,
-        timing: Timing,
-        id: RuntimeId,
-    ) -> Doctor {
+        address: A,
+    ) -> Result<(RedisConfig, Timing, RuntimeId, Doctor), ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
+        let mut config = RedisConfig::new(address)?
+            .fencing(self.fencing)
+            .command_timeout(timing.command_timeout)
+            .client_name(&format!("leasehold:{}", self.service))
+            .acks(timing.acks);
+        if let Some(namespace) = self.checked_namespace()? {
+            config = config.namespace(namespace);
+        }
+        let config = self.redis.iter().fold(config, |config, setting| (setting.1)(config));
+        config.check()?;
         let expected = Expected {
             ttl: timing.ttl,
             claim_window: timing.claim_window,
@@ -421,8 +430,8 @@ impl LockRuntimeBuilder {
             acks: timing.acks,
         };
         let clock = executor.clock(Arc::clone(&self.clock));
-        let examiner = Examiner::new(config.clone(), clock, id, expected);
-        Doctor { examiner: Some(Arc::new(examiner)), executor: executor.clone() }
+        let examiner = Some(Arc::new(Examiner::new(config.clone(), clock, id, expected)));
+        Ok((config, timing, id, Doctor { examiner, executor }))
     }
 
     fn with(
@@ -453,23 +462,6 @@ impl LockRuntimeBuilder {
         }
         let executor = Executor::current().ok_or(ConnectError::NoTokio)?;
         if executor.has_timers(&*self.clock) { Ok(executor) } else { Err(ConnectError::NoTimers) }
-    }
-
-    fn redis_config<A>(&self, address: A, timing: Timing) -> Result<RedisConfig, ConnectError>
-    where
-        A: TryInto<RedisAddress, Error: Into<AddressError>>,
-    {
-        let mut config = RedisConfig::new(address)?
-            .fencing(self.fencing)
-            .command_timeout(timing.command_timeout)
-            .client_name(&format!("leasehold:{}", self.service))
-            .acks(timing.acks);
-        if let Some(namespace) = self.checked_namespace()? {
-            config = config.namespace(namespace);
-        }
-        let config = self.redis.iter().fold(config, |config, setting| (setting.1)(config));
-        config.check()?;
-        Ok(config)
     }
 }
 

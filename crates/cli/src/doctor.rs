@@ -8,32 +8,29 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{DoctorArgs, ServerArgs},
-    ending::Failure,
+    ending::CliError,
     json,
     output::write_out,
     server,
 };
 
 /// Returns 0, 1 or 2 by the worst finding.
-pub(crate) fn doctor(args: &ServerArgs, DoctorArgs { json }: &DoctorArgs) -> Result<u8, Failure> {
-    server::tokio()?.block_on(async {
-        // Lazily, because a server that cannot be reached is a finding, too.
-        let diagnosis = server::lazily(args, "leasehold")?.diagnose().await;
-        if *json {
-            json::write(&document(&diagnosis))?;
-        } else {
-            write_out(format!("{diagnosis}\n").as_bytes())?;
-        }
-        Ok(code(diagnosis.worst()))
-    })
-}
-
-fn code(worst: Option<Severity>) -> u8 {
-    match worst {
+pub(crate) async fn doctor(
+    args: &ServerArgs,
+    DoctorArgs { json }: &DoctorArgs,
+) -> Result<u8, CliError> {
+    // Lazily, because a server that cannot be reached is a finding, too.
+    let diagnosis = server::lazily(args)?.diagnose().await;
+    if *json {
+        json::write(&document(&diagnosis))?;
+    } else {
+        write_out(format!("{diagnosis}\n").as_bytes())?;
+    }
+    Ok(match diagnosis.worst() {
         None | Some(Severity::Notice) => 0,
         Some(Severity::Warning) => 1,
         Some(_) => 2,
-    }
+    })
 }
 
 fn document(diagnosis: &Diagnosis) -> Value {

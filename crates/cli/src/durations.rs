@@ -2,8 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-/// How often a view of all locks is made anew, how long a timer is trusted that stands still while the
-/// machine sleeps, and how often a guard is replaced at most.
+/// How often a view of all locks is made anew, and the bar of a bench is drawn at least; how long a timer
+/// is trusted that stands still while the machine sleeps; how often a guard is replaced at most.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// How soon the end of a group is noticed that was told to end, and how soon at last, after SIGKILL: a
 /// look reads the list of all processes.
@@ -15,17 +15,14 @@ pub(crate) const DEATH: Duration = Duration::from_secs(5);
 pub(crate) const LONGEST_CLAIM: Duration = Duration::from_secs(3);
 /// The grace of a lease, unless one was asked for, or less fits into it.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
-/// How often a lease that was waited for is looked at, until its first renewal confirms it.
-pub(crate) const CONFIRMATION_LOOK: Duration = Duration::from_millis(5);
-/// The shortest time between two looks at a lease, whose grace may begin.
-pub(crate) const LEASE_LOOK: Duration = Duration::from_millis(10);
+/// The shortest time between two looks at a lease: until its first renewal confirms it, and before its
+/// grace may begin.
+pub(crate) const LEASE_LOOK: Duration = Duration::from_millis(5);
 /// The run notices the beginning of the grace at the same moment as its guard: it goes first.
 pub(crate) const HEAD_START: Duration = Duration::from_millis(50);
 /// How long a command that has done its work waits for the server to confirm it.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long the server has at least to hear that further locks end.
 pub(crate) const LEAST_WORDS: Duration = Duration::from_millis(100);
-/// How often the bar of a bench is drawn.
-pub(crate) const BAR: Duration = Duration::from_millis(100);
 /// The shortest time in which the parts of a bench measure anything.
 pub(crate) const SHORTEST_BENCH: Duration = Duration::from_millis(500);

@@ -6,9 +6,7 @@ use leasehold::error::{
     AcquireError, ConnectError, InspectError, ListError, StoreError, StoreErrorKind,
 };
 
-use crate::output::write_err;
-
-/// Why a command failed.
+/// Why a command has not done its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The arguments are wrong.
@@ -23,54 +21,50 @@ pub(crate) enum Cause {
     Unended,
     /// Something has to be changed on the server, or in the credentials.
     Config,
+    /// The work of a `--once` was done before.
+    Done,
     /// The output cannot be written.
     Output,
+    /// A signal came before the command was begun. Its exit code tells all, without a line.
+    Interrupted(u8),
 }
 
-/// The exit code of an output that cannot be written, as in `sysexits.h`.
-const OUTPUT: u8 = 74;
+impl Cause {
+    /// Those whose exit codes `-E` sets, by the names that it has for them.
+    pub(crate) const NAMED: [(&str, Self); 7] = [
+        ("busy", Self::Busy),
+        ("lost", Self::Lost),
+        ("unended", Self::Unended),
+        ("unreachable", Self::Unreachable),
+        ("config", Self::Config),
+        ("usage", Self::Usage),
+        ("done", Self::Done),
+    ];
 
-/// The exit codes of the other causes; those of `sysexits.h`, unless `-E` sets others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ExitCodes {
-    pub(crate) usage: u8,
-    pub(crate) unreachable: u8,
-    pub(crate) busy: u8,
-    pub(crate) lost: u8,
-    pub(crate) unended: u8,
-    pub(crate) config: u8,
-    /// The exit code of a `--once` that was done before.
-    pub(crate) done: u8,
-}
-
-impl Default for ExitCodes {
-    fn default() -> Self {
-        Self { usage: 64, unreachable: 69, busy: 75, lost: 76, unended: 77, config: 78, done: 0 }
-    }
-}
-
-impl ExitCodes {
-    pub(crate) fn of(self, cause: Cause) -> u8 {
-        match cause {
-            Cause::Usage => self.usage,
-            Cause::Unreachable => self.unreachable,
-            Cause::Busy => self.busy,
-            Cause::Lost => self.lost,
-            Cause::Unended => self.unended,
-            Cause::Config => self.config,
-            Cause::Output => OUTPUT,
+    /// The exit code, as in `sysexits.h`, unless `-E` sets another.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Usage => 64,
+            Self::Unreachable => 69,
+            Self::Output => 74,
+            Self::Busy => 75,
+            Self::Lost => 76,
+            Self::Unended => 77,
+            Self::Config => 78,
+            Self::Done => 0,
+            Self::Interrupted(code) => code,
         }
     }
 }
 
-/// A command that failed: why, and the line that says what to do.
+/// A command that has not done its work: why, and the line that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     pub(crate) cause: Cause,
     pub(crate) text: String,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn new(cause: Cause, text: impl ToString) -> Self {
         Self { cause, text: text.to_string() }
     }
@@ -78,18 +72,6 @@ impl Failure {
     pub(crate) fn usage(text: impl ToString) -> Self {
         Self::new(Cause::Usage, text)
     }
-
-    /// Writes the line.
-    pub(crate) fn tell(&self) {
-        tell(&self.text);
-    }
-}
-
-/// Writes one line for people to the standard error.
-pub(crate) fn tell(text: impl ToString) {
-    let text = text.to_string();
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    write_err(&format!("leasehold: {}\n", lines.join(" ")));
 }
 
 fn of_store(error: &StoreError) -> Cause {
@@ -101,7 +83,7 @@ fn of_store(error: &StoreError) -> Cause {
     }
 }
 
-impl From<ConnectError> for Failure {
+impl From<ConnectError> for CliError {
     fn from(error: ConnectError) -> Self {
         let cause = match &error {
             ConnectError::Store(error) => of_store(error),
@@ -115,7 +97,7 @@ impl From<ConnectError> for Failure {
     }
 }
 
-impl From<AcquireError> for Failure {
+impl From<AcquireError> for CliError {
     fn from(error: AcquireError) -> Self {
         let cause = match &error {
             AcquireError::Timeout(_) => Cause::Busy,
@@ -128,7 +110,7 @@ impl From<AcquireError> for Failure {
     }
 }
 
-impl From<InspectError> for Failure {
+impl From<InspectError> for CliError {
     fn from(error: InspectError) -> Self {
         let cause = match &error {
             InspectError::Store(error) => of_store(error),
@@ -138,7 +120,7 @@ impl From<InspectError> for Failure {
     }
 }
 
-impl From<ListError> for Failure {
+impl From<ListError> for CliError {
     fn from(error: ListError) -> Self {
         Self::new(of_store(error.store_error()), error)
     }

@@ -9,7 +9,7 @@ use leasehold::{
 use serde_json::{Value, json};
 
 use crate::{
-    ending::Failure,
+    ending::CliError,
     output::{Reader, write_out},
 };
 
@@ -74,7 +74,7 @@ pub(crate) fn millis(time: Duration) -> u64 {
 }
 
 /// Writes a document in one line.
-pub(crate) fn write(document: &Value) -> Result<Reader, Failure> {
+pub(crate) fn write(document: &Value) -> Result<Reader, CliError> {
     write_out(format!("{}\n", escaped(&document.to_string())).as_bytes())
 }
 

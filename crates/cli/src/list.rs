@@ -1,74 +1,56 @@
 //! `leasehold ls`.
 
-use leasehold::{ListedLock, LockList};
+use leasehold::{ListedLock, printable};
 
 use crate::{
     args::{ListArgs, ServerArgs},
-    ending::Failure,
+    ending::CliError,
     json,
-    output::{Reader, write_out},
+    output::{Reader, tell, write_out},
     server,
-    table::table,
-    words::{printable, short},
+    words::{short, table},
 };
 
-pub(crate) fn list(
+/// Writes a line of JSON for each lock when it is found, or a table by names at the end.
+pub(crate) async fn list(
     args: &ServerArgs,
     ListArgs { pattern, json }: &ListArgs,
-) -> Result<u8, Failure> {
-    server::tokio()?.block_on(async {
-        let locks = server::connected(args, "leasehold").await?;
-        let list = locks.list(pattern).map_err(Failure::usage)?;
-        if *json { lines(list).await } else { rows(list).await }
-    })
-}
-
-/// Writes a line of JSON for each lock, when it is found.
-async fn lines(mut list: LockList) -> Result<u8, Failure> {
-    let mut failed = None;
+) -> Result<u8, CliError> {
+    let locks = server::connected(args).await?;
+    let mut list = locks.list(pattern).map_err(CliError::usage)?;
+    let (mut found, mut failed) = (Vec::new(), None::<CliError>);
     while let Some(item) = list.next().await {
         match item {
-            Ok(lock) => {
-                if json::write(&json::of_lease(lock.name.as_str(), &lock.lease))? == Reader::IsGone
-                {
+            Ok(ListedLock { name, lease, .. }) if *json => {
+                let document = json::of_lease(name.as_str(), &lease);
+                if json::write(&document)? == Reader::IsGone {
                     return Ok(0);
                 }
             }
-            Err(error) => told(&mut failed, error.into()),
+            Ok(lock) => found.push(lock),
+            // With the last one the program ends.
+            Err(error) => {
+                if let Some(before) = failed.replace(error.into()) {
+                    tell(&before.text);
+                }
+            }
         }
+    }
+    if !json {
+        found.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+        write_out(table(HEADS, found.iter().map(row)).as_bytes())?;
     }
     failed.map_or(Ok(0), Err)
 }
 
-/// Writes a table, by names.
-async fn rows(mut list: LockList) -> Result<u8, Failure> {
-    let (mut locks, mut failed) = (Vec::new(), None);
-    while let Some(item) = list.next().await {
-        match item {
-            Ok(lock) => locks.push(lock),
-            Err(error) => told(&mut failed, error.into()),
-        }
-    }
-    locks.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
-    let rows: Vec<_> = locks.iter().map(row).collect();
-    let heads =
-        ["LOCK", "STATE", "SINCE", "TTL LEFT", "FENCE", "HOLDS", "WAITING", "LONGEST", "HOLDER"];
-    write_out(table(&heads, &rows).as_bytes())?;
-    failed.map_or(Ok(0), Err)
-}
+const HEADS: [&str; 9] =
+    ["LOCK", "STATE", "SINCE", "TTL LEFT", "FENCE", "HOLDS", "WAITING", "LONGEST", "HOLDER"];
 
-/// Keeps the last failure, with which the program ends, and prints the one before.
-fn told(last: &mut Option<Failure>, failure: Failure) {
-    if let Some(before) = last.replace(failure) {
-        before.tell();
-    }
-}
-
-fn row(lock: &ListedLock) -> Vec<String> {
+fn row(lock: &ListedLock) -> [String; 9] {
     let lease = &lock.lease;
     let longest = lease.waiters.iter().map(|waiter| waiter.waiting_for).max();
-    vec![
-        printable(lock.name.as_str()),
+    [
+        printable(lock.name.as_str()).into(),
         json::state(lease).into(),
         short(lease.held_for),
         short(lease.remaining),

@@ -6,11 +6,11 @@ use clap::CommandFactory;
 
 use crate::{
     args::Program,
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     output::write_out,
 };
 
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Program::command(), "leasehold", &mut script);
     write_out(&script)?;
@@ -18,11 +18,11 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 }
 
 /// The page of the program, then one section for each command.
-pub(crate) fn man() -> Result<u8, Failure> {
+pub(crate) fn man() -> Result<u8, CliError> {
     let mut page = Vec::new();
     let rendered = render(&mut page);
     rendered.map_err(|error| {
-        Failure::new(Cause::Config, format!("the page cannot be made: {error}"))
+        CliError::new(Cause::Config, format!("the page cannot be made: {error}"))
     })?;
     write_out(&page)?;
     Ok(0)

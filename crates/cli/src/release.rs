@@ -3,61 +3,59 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use leasehold::{
-    Fence, ForceReleased, LockRuntime,
+    Fence, ForceReleased, LockRuntime, printable,
     store::{Inspection, LeaseRecord},
 };
 use serde_json::json;
 
 use crate::{
     args::{ReleaseArgs, ServerArgs},
-    ending::{Cause, Failure, tell},
+    ending::{Cause, CliError},
     json,
-    output::{write_err, write_out},
+    output::{tell, write_err, write_out},
     server,
-    words::{printable, short},
+    words::short,
 };
 
-pub(crate) fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, Failure> {
-    server::tokio()?.block_on(async {
-        let locks = server::connected(args, "leasehold").await?;
-        match locks.inspect(&what.name).await? {
-            Inspection::Held(lease) if what.yes || agreed(&what.name, &lease)? => {
-                end(&locks, what, lease).await
-            }
-            Inspection::Held(_) => {
-                tell("nothing was changed");
-                Ok(0)
-            }
-            Inspection::Free { .. } => not_held(what),
+pub(crate) async fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8, CliError> {
+    let locks = server::connected(args).await?;
+    match locks.inspect(&what.name).await? {
+        Inspection::Held(lease) if what.yes || agreed(&what.name, &lease)? => {
+            end(&locks, what, lease).await
         }
-    })
+        Inspection::Held(_) => {
+            tell("nothing was changed");
+            Ok(0)
+        }
+        Inspection::Free { .. } => not_held(what),
+    }
 }
 
 /// Asks on the terminal.
-fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, Failure> {
+fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, CliError> {
     let name = printable(name);
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "there is no terminal to ask on: add --yes to end the lease of {name} without a question"
         )));
     }
     let held = if lease.kept { "was held, and is kept closed, by" } else { "is held by" };
     write_err(&format!(
         "{name} {held} {}, for {} until now (fence {}). End this lease? [y/N] ",
-        lease.label.clone(),
+        lease.label,
         short(lease.held_for),
         lease.fence
     ));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| {
-        Failure::new(Cause::Usage, format!("the answer cannot be read ({error}): add --yes"))
+        CliError::new(Cause::Usage, format!("the answer cannot be read ({error}): add --yes"))
     })?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Ends the lease that was looked at, and no later one.
-async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Result<u8, Failure> {
+async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Result<u8, CliError> {
     let ForceReleased::Ended { lease, fence } =
         locks.force_release_lease(&what.name, lease).await?
     else {
@@ -71,7 +69,7 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
         }))?;
         return Ok(0);
     }
-    tell(format!("the lease of {} (fence {}) has ended", lease.label, lease.fence));
+    tell(&format!("the lease of {} (fence {}) has ended", lease.label, lease.fence));
     let Some(fence) = fence else {
         tell("no greater fence is left to shut it out of the storage");
         return Ok(0);
@@ -81,11 +79,11 @@ async fn end(locks: &LockRuntime, what: &ReleaseArgs, lease: LeaseRecord) -> Res
     Ok(0)
 }
 
-fn not_held(what: &ReleaseArgs) -> Result<u8, Failure> {
+fn not_held(what: &ReleaseArgs) -> Result<u8, CliError> {
     if what.json {
         json::write(&json!({ "name": what.name, "ended": null, "fence": null }))?;
     } else {
-        tell(format!("nobody holds {}: nothing was changed", printable(&what.name)));
+        tell(&format!("nobody holds {}: nothing was changed", printable(&what.name)));
     }
     Ok(0)
 }

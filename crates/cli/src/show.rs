@@ -2,28 +2,31 @@
 
 use std::fmt::Write;
 
-use leasehold::store::{Inspection, LeaseRecord};
+use leasehold::{
+    printable,
+    store::{Inspection, LeaseRecord},
+};
 
 use crate::{
     args::{ServerArgs, ShowArgs},
-    ending::Failure,
+    ending::CliError,
     json,
     output::write_out,
     server,
-    table::table,
-    words::{printable, short},
+    words::{short, table},
 };
 
-pub(crate) fn show(args: &ServerArgs, ShowArgs { name, json }: &ShowArgs) -> Result<u8, Failure> {
-    server::tokio()?.block_on(async {
-        let locks = server::connected(args, "leasehold").await?;
-        let seen = locks.inspect(name).await?;
-        match json {
-            true => json::write(&json::of_lock(name, &seen))?,
-            false => write_out(text(name, &seen).as_bytes())?,
-        };
-        Ok(0)
-    })
+pub(crate) async fn show(
+    args: &ServerArgs,
+    ShowArgs { name, json }: &ShowArgs,
+) -> Result<u8, CliError> {
+    let locks = server::connected(args).await?;
+    let seen = locks.inspect(name).await?;
+    match json {
+        true => json::write(&json::of_lock(name, &seen))?,
+        false => write_out(text(name, &seen).as_bytes())?,
+    };
+    Ok(0)
 }
 
 /// A lock for people.
@@ -43,7 +46,7 @@ fn held(name: &str, lease: &LeaseRecord) -> String {
     let mut text = String::new();
     let end = if lease.kept { "opens in" } else { "ttl left" };
     let rows = [
-        ("lock", printable(name)),
+        ("lock", printable(name).into()),
         ("state", json::state(lease).into()),
         ("holder", lease.label.clone()),
         ("since", format!("{} ago", short(lease.held_for))),
@@ -59,7 +62,7 @@ fn held(name: &str, lease: &LeaseRecord) -> String {
     }
     if !lease.waiters.is_empty() {
         let waiters = lease.waiters.iter().enumerate().map(|(place, waiter)| {
-            vec![
+            [
                 (place + 1).to_string(),
                 waiter.label.clone(),
                 short(waiter.waiting_for),
@@ -68,10 +71,8 @@ fn held(name: &str, lease: &LeaseRecord) -> String {
             ]
         });
         text.push('\n');
-        text.push_str(&table(
-            &["PLACE", "WAITER", "WAITING", "LAST HEARD", "ACQUISITION"],
-            &waiters.collect::<Vec<_>>(),
-        ));
+        let heads = ["PLACE", "WAITER", "WAITING", "LAST HEARD", "ACQUISITION"];
+        text.push_str(&table(heads, waiters));
     }
     text
 }

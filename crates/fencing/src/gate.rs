@@ -159,17 +159,8 @@ impl Refusals {
     }
 }
 
-/// How many strange texts a test tries: `PROPTEST_CASES`, or enough for a second or two.
 #[cfg(test)]
-pub(crate) fn fuzzed() -> proptest::test_runner::Config {
-    use proptest::test_runner::Config;
-
-    let mut config = Config { failure_persistence: None, ..Config::default() };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 3_000;
-    }
-    config
-}
+pub(crate) use tests::fuzzed;
 
 #[cfg(test)]
 mod tests {
@@ -177,6 +168,17 @@ mod tests {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
+
+    /// How many strange texts a test tries: `PROPTEST_CASES`, or enough for a second or two.
+    pub(crate) fn fuzzed() -> proptest::test_runner::Config {
+        use proptest::test_runner::Config;
+
+        let mut config = Config { failure_persistence: None, ..Config::default() };
+        if std::env::var_os("PROPTEST_CASES").is_none() {
+            config.cases = 3_000;
+        }
+        config
+    }
 
     #[test]
     fn only_a_newer_fence_or_the_same_lease_is_admitted() {

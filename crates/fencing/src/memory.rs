@@ -1,10 +1,7 @@
 use std::{
     collections::HashMap,
     mem,
-    sync::{
-        Arc, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Condvar, PoisonError, RwLock},
 };
 
 use leasehold_core::{Mutex, Stamp};
@@ -73,8 +70,8 @@ impl MemoryGate {
         write: impl FnOnce() -> T,
     ) -> Result<T, StaleFence> {
         let watermark = self.watermark(resource);
-        let mut held = watermark.hold();
-        self.refusals.judged(held.judge(presented), resource, presented)?;
+        let (_turn, verdict) = watermark.begin_write(presented);
+        self.refusals.judged(verdict, resource, presented)?;
         Ok(write())
     }
 
@@ -109,110 +106,105 @@ impl FenceGate for MemoryGate {
     }
 }
 
-/// The watermark of one resource. A running write holds it, and admissions wait for it.
+/// The watermark of one resource. Writes take turns, and admissions wait for the write that runs.
 #[derive(Debug, Default)]
 struct Watermark {
-    /// Consistent also if a caller's write panics, because it moves before the write.
-    highest: Mutex<Option<Stamp>>,
+    state: Mutex<State>,
+    /// The turn of a write is over.
+    turn_over: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    highest: Option<Stamp>,
+    /// Whether a write has its turn. Its thread does not hold the mutex meanwhile.
+    is_writing: bool,
+    /// How many threads wait for their turns.
+    writers: usize,
     /// The admissions that wait, in the order in which they came.
-    waiting: Mutex<Vec<(Stamp, oneshot::Sender<Verdict>)>>,
-    /// Whether there are any; changed only under the mutex of `waiting`.
-    some_wait: AtomicBool,
+    admissions: Vec<(Stamp, oneshot::Sender<Verdict>)>,
 }
 
 impl Watermark {
-    /// Holds the watermark; blocks the thread until the watermark is free.
-    fn hold(&self) -> LockedWatermark<'_> {
-        LockedWatermark { watermark: self, highest: Some(self.highest.lock()) }
+    /// Judges the stamp of a write, which has its turn until what is returned is dropped. Blocks the thread
+    /// while another write runs.
+    fn begin_write(&self, presented: Stamp) -> (WriteTurn<'_>, Verdict) {
+        let mut state = self.state.lock();
+        state.writers += 1;
+        while state.is_writing {
+            state = self.turn_over.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.writers -= 1;
+        state.is_writing = true;
+        (WriteTurn(self), state.judge(presented))
     }
 
     /// Judges a stamp when no write runs. Dropping the future withdraws the stamp, unless it was
     /// judged.
     async fn admit(&self, presented: Stamp) -> Verdict {
         loop {
-            if let Some(highest) = self.highest.try_lock() {
-                return LockedWatermark { watermark: self, highest: Some(highest) }
-                    .judge(presented);
-            }
-            let told = self.wait(presented);
-            // The write may have ended before this admission was queued: then this call judges it.
-            drop(LockedWatermark { watermark: self, highest: self.highest.try_lock() });
+            let told = {
+                let mut state = self.state.lock();
+                if !state.is_writing {
+                    return state.judge(presented);
+                }
+                state.wait(presented)
+            };
             // Without a verdict only if another admission's waker panicked.
             if let Ok(verdict) = told.await {
                 return verdict;
             }
         }
     }
+}
 
-    fn wait(&self, presented: Stamp) -> oneshot::Receiver<Verdict> {
-        let (tell, told) = oneshot::channel();
-        let mut waiting = self.waiting.lock();
-        if waiting.len() == waiting.capacity() {
-            // Withdrawn admissions must not pile up during a long write.
-            waiting.retain(|(_, tell)| !tell.is_closed());
+impl State {
+    /// Judges a stamp, and raises the highest if the stamp is admitted.
+    fn judge(&mut self, presented: Stamp) -> Verdict {
+        let verdict = judge(self.highest, presented);
+        if let Verdict::Admit(_) = verdict {
+            self.highest = Some(presented);
         }
-        waiting.push((presented, tell));
-        // A swap, not a store: either the `fetch_or` of a later `drop` sees the flag, or this swap
-        // sees all that an earlier `drop` did, so that the watermark is free.
-        self.some_wait.swap(true, Ordering::AcqRel);
+        verdict
+    }
+
+    fn wait(&mut self, presented: Stamp) -> oneshot::Receiver<Verdict> {
+        let (tell, told) = oneshot::channel();
+        if self.admissions.len() == self.admissions.capacity() {
+            // Withdrawn admissions must not pile up during a long write.
+            self.admissions.retain(|(_, tell)| !tell.is_closed());
+        }
+        self.admissions.push((presented, tell));
         told
     }
-
-    /// Judges the waiting admissions. Their own futures cannot: their executor may run on the
-    /// thread that waits for the next write, and among writes without a pause they would never find
-    /// it free.
-    fn judge_waiting(&self, highest: &mut Option<Stamp>) {
-        let mut waiting = self.waiting.lock();
-        let admissions = mem::take(&mut *waiting);
-        self.some_wait.store(false, Ordering::Relaxed);
-        drop(waiting);
-        for (presented, tell) in admissions {
-            if !tell.is_closed() {
-                // If its future is dropped meanwhile, it is admitted all the same.
-                let _ = tell.send(raise(highest, presented));
-            }
-        }
-    }
 }
 
-/// A watermark that is held. Dropping it, even in a panic, judges the waiting admissions.
+/// The turn of a write. Dropping it, even in a panic, judges the waiting admissions.
 #[derive(Debug)]
-struct LockedWatermark<'a> {
-    watermark: &'a Watermark,
-    /// `None` when it is not held, or no longer.
-    highest: Option<MutexGuard<'a, Option<Stamp>>>,
-}
+struct WriteTurn<'a>(&'a Watermark);
 
-impl LockedWatermark<'_> {
-    fn judge(&mut self, presented: Stamp) -> Verdict {
-        raise(self.highest.as_deref_mut().unwrap_or(&mut None), presented)
-    }
-}
-
-impl Drop for LockedWatermark<'_> {
+impl Drop for WriteTurn<'_> {
     fn drop(&mut self) {
-        let Watermark { highest, some_wait, .. } = self.watermark;
-        while let Some(held) = &mut self.highest {
-            if some_wait.load(Ordering::Relaxed) {
-                self.watermark.judge_waiting(held);
-            }
-            self.highest = None;
-            // A `fetch_or`, not a load, as in `wait`: an admission may have found the watermark
-            // held.
-            if some_wait.fetch_or(false, Ordering::AcqRel) {
-                self.highest = highest.try_lock();
+        let Watermark { state, turn_over } = self.0;
+        let mut state = state.lock();
+        // Their own futures cannot judge them: their executor may run on the thread that waits for the
+        // next write, and among writes without a pause they would never find a moment without one.
+        let mut judged = Vec::new();
+        for (presented, tell) in mem::take(&mut state.admissions) {
+            if !tell.is_closed() {
+                judged.push((state.judge(presented), tell));
             }
         }
+        state.is_writing = false;
+        if state.writers > 0 {
+            turn_over.notify_one();
+        }
+        drop(state);
+        for (verdict, tell) in judged {
+            // If its future is dropped meanwhile, it is admitted all the same.
+            let _ = tell.send(verdict);
+        }
     }
-}
-
-/// Judges a stamp, and raises the highest if the stamp is admitted.
-fn raise(highest: &mut Option<Stamp>, presented: Stamp) -> Verdict {
-    let verdict = judge(*highest, presented);
-    if let Verdict::Admit(_) = verdict {
-        *highest = Some(presented);
-    }
-    verdict
 }
 
 #[cfg(test)]

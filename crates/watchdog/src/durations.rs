@@ -4,8 +4,6 @@ use std::time::Duration;
 
 /// How often gauges are shown, an outage is logged, and a silent server is asked.
 pub(crate) const TICK: Duration = Duration::from_secs(5);
-/// How long a server that is out of reach may take to show that it is back.
-pub(crate) const PROBE: Duration = Duration::from_secs(2);
 /// When to look again at a turn that nobody holds, or whose holder is releasing it.
 pub(crate) const LATER: Duration = Duration::from_secs(1);
 /// How far ahead of its time a renewal may be sent in a command that is sent anyway.

@@ -10,7 +10,7 @@ use leasehold_core::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use crate::{
-    durations::{PROBE, TICK},
+    durations::TICK,
     renewal::AnsweredBatch,
     watches::{DueWork, Watches},
 };
@@ -163,8 +163,8 @@ impl Driver {
         let Ok(name) = LockName::new(Subject::PROBE) else { return };
         let store = Arc::clone(&self.store);
         self.in_flight.spawn(async move {
-            // The store itself notes the answer.
-            let _ = store.ask(now, Inspect { names: vec![name] }, now + PROBE).await;
+            // The store itself notes the answer. It is awaited for less than until the next.
+            let _ = store.ask(now, Inspect { names: vec![name] }, now + TICK / 2).await;
             None
         });
     }

@@ -16,7 +16,7 @@ pub(crate) struct Program {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: ProgramCommand,
 }
 
 /// Where the locks live.
@@ -61,7 +61,7 @@ pub(crate) struct ServerArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ProgramCommand {
     Run(RunArgs),
     Ls(ListArgs),
     Show(ShowArgs),
@@ -103,8 +103,14 @@ pub(crate) struct RunArgs {
     pub(crate) wait_forever: bool,
     /// How long the lease lives without renewal, 100ms to 24h: after a crash of this machine, the lock
     /// is free after this time [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) ttl: Option<Duration>,
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "30s",
+        hide_default_value = true
+    )]
+    pub(crate) ttl: Duration,
     /// Keeps the lock closed until this time has passed since it was acquired, even if the command ends
     /// sooner; up to 24h
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -3,20 +3,20 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::ending::Failure;
+use crate::ending::CliError;
 
 /// A mistake on the command line in one line: what is wrong, and where help is.
-pub(super) fn mistake(error: &Error) -> Failure {
+pub(crate) fn mistake(error: &Error) -> CliError {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
     ) {
-        return Failure::usage(
+        return CliError::usage(
             "no command is given: write leasehold run NAME -- COMMAND, or see leasehold --help",
         );
     }
     if misses_command(error) {
-        return Failure::usage(
+        return CliError::usage(
             "the command is missing: write it behind --, as in leasehold run NAME -- COMMAND; see leasehold run --help",
         );
     }
@@ -31,7 +31,7 @@ pub(super) fn mistake(error: &Error) -> Failure {
     let body = told.collect::<Vec<_>>().join("; ");
     let body = body.split_whitespace().collect::<Vec<_>>().join(" ");
     let body = body.strip_prefix("error: ").unwrap_or(&body);
-    Failure::usage(format!("{body}; see {help}"))
+    CliError::usage(format!("{body}; see {help}"))
 }
 
 fn misses_command(error: &Error) -> bool {

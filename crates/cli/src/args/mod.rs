@@ -4,9 +4,10 @@ mod command;
 mod duration;
 mod exit_code;
 mod mistake;
-mod perform;
 
 pub(crate) use command::{
-    BenchArgs, DoctorArgs, ListArgs, Program, ReleaseArgs, RunArgs, ServerArgs, ShowArgs, TopArgs,
+    BenchArgs, DoctorArgs, ListArgs, Program, ProgramCommand, ReleaseArgs, RunArgs, ServerArgs,
+    ShowArgs, TopArgs,
 };
-pub(crate) use perform::perform;
+pub(crate) use exit_code::ExitCode;
+pub(crate) use mistake::mistake;

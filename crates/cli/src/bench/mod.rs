@@ -2,48 +2,71 @@
 
 mod measure;
 mod progress;
-mod report;
 
 use leasehold::time::{Clock, SystemClock};
+use serde_json::{Map, Value, json};
 
 use crate::{
     args::{BenchArgs, ServerArgs},
     durations::SHORTEST_BENCH,
-    ending::Failure,
+    ending::CliError,
     json,
     output::write_out,
-    server,
+    words::table,
 };
 
-use measure::BenchPart;
+use measure::{BenchPart, Runtimes};
 use progress::ProgressBar;
 
-pub(crate) fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, Failure> {
+pub(crate) async fn bench(args: &ServerArgs, what: &BenchArgs) -> Result<u8, CliError> {
     if what.time < SHORTEST_BENCH {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "--time is too short to measure anything: give it at least 500ms",
         ));
     }
     let slice = what.time / u32::try_from(BenchPart::ALL.len()).unwrap_or(1);
-    server::tokio()?.block_on(async {
-        let runtimes = measure::Runtimes::connect(args).await?;
-        let mut progress = ProgressBar::new(what.time);
-        let mut found = Vec::new();
-        for part in BenchPart::ALL {
-            let until = SystemClock.now() + slice;
-            let measured = tokio::select! {
-                biased;
-                measured = part.measure(&runtimes, until) => measured?,
-                never = progress.show(part.title()) => match never {},
-            };
-            found.push((part, measured));
-        }
-        progress.end();
-        if what.json {
-            json::write(&report::document(&found))?;
-        } else {
-            write_out(report::text(&found).as_bytes())?;
-        }
-        Ok(0)
-    })
+    let runtimes = Runtimes::connect(args).await?;
+    let mut progress = ProgressBar::new(what.time);
+    let mut rates = Vec::new();
+    for part in BenchPart::ALL {
+        let until = SystemClock.now() + slice;
+        let rate = tokio::select! {
+            biased;
+            rate = part.measure(&runtimes, until) => rate?,
+            never = progress.show(part.names().1) => match never {},
+        };
+        rates.push((part, rate));
+    }
+    progress.end();
+    if what.json {
+        json::write(&document(&rates))?;
+    } else {
+        write_out(text(&rates).as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// How many bare round trips one of them takes as long as.
+fn round_trips(rates: &[(BenchPart, f64)], rate: f64) -> f64 {
+    rates.first().map_or(0.0, |(_, bare)| bare / rate)
+}
+
+fn text(rates: &[(BenchPart, f64)]) -> String {
+    let rows = rates.iter().map(|(part, rate)| {
+        [
+            part.names().1.to_owned(),
+            format!("{rate:>10.0}"),
+            format!("{:>9.1} us", 1_000_000.0 / rate),
+            format!("{:>6.2}", round_trips(rates, *rate)),
+        ]
+    });
+    table(["WHAT", "PER SECOND", "EACH", "IN BARE ROUND TRIPS"], rows)
+}
+
+fn document(rates: &[(BenchPart, f64)]) -> Value {
+    let figures = rates.iter().map(|(part, rate)| {
+        let figures = json!({ "per_second": rate, "round_trips": round_trips(rates, *rate) });
+        (part.names().0.to_owned(), figures)
+    });
+    figures.collect::<Map<_, _>>().into()
 }

@@ -6,9 +6,9 @@ use std::{
 
 use leasehold::time::{Clock, Instant, SystemClock};
 
-use crate::{durations::BAR, output::write_err};
+use crate::{durations::EVERY, output::write_err};
 
-const WIDTH: usize = 30;
+const WIDTH: u32 = 30;
 
 /// A bar on the standard error, if that is a terminal.
 pub(super) struct ProgressBar {
@@ -29,7 +29,9 @@ impl ProgressBar {
                 let gone = SystemClock.now().saturating_since(self.began);
                 write_err(&format!("\r{}", bar(gone, self.time, what)));
             }
-            SystemClock.sleep_until(SystemClock.now() + BAR).await;
+            // As often as it grows.
+            let pause = EVERY.min(self.time / WIDTH);
+            SystemClock.sleep_until(SystemClock.now() + pause).await;
         }
     }
 
@@ -42,10 +44,10 @@ impl ProgressBar {
 }
 
 fn bar(gone: Duration, time: Duration, what: &str) -> String {
-    let share = gone.as_millis().saturating_mul(WIDTH as u128) / time.as_millis().max(1);
-    let done = usize::try_from(share).unwrap_or(WIDTH).min(WIDTH);
-    let (full, empty) = ("#".repeat(done), ".".repeat(WIDTH - done));
-    format!("[{full}{empty}] {:>3}s  {what:<45}", gone.as_secs())
+    let share = gone.saturating_mul(WIDTH).as_millis() / time.as_millis().max(1);
+    let (width, done) = (WIDTH as usize, usize::try_from(share).unwrap_or(usize::MAX));
+    let full = "#".repeat(done.min(width));
+    format!("[{full:.<width$}] {:>3}s  {what:<45}", gone.as_secs())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::durations::{GRACE, LEASE_LOOK};
 pub(super) struct Grace {
     pub(super) time: Duration,
     /// Whether it begins when the lease has ended, and not so early that both end together.
-    is_after: bool,
+    pub(super) is_after: bool,
+    ttl: Duration,
 }
 
 impl Grace {
@@ -31,7 +32,7 @@ impl Grace {
                  grace is less than 49 % of the ttl; shorten --grace, lengthen --ttl, or write --grace-after"
             ));
         }
-        Ok(Self { time, is_after })
+        Ok(Self { time, is_after, ttl })
     }
 
     /// In what time it begins, for a lease that is held for so long without another renewal.
@@ -39,19 +40,14 @@ impl Grace {
         if self.is_after { remaining } else { remaining.saturating_sub(self.time) }
     }
 
-    /// Whether it ends with the lease, and begins before.
-    pub(super) fn is_before_the_end(self) -> bool {
-        !self.is_after
-    }
-
     /// When to look at the lease again: sooner and sooner as the grace comes nearer, so that the guard
     /// learns of a renewal in time.
-    pub(super) fn pause(self, remaining: Duration, ttl: Duration) -> Duration {
+    pub(super) fn pause(self, remaining: Duration) -> Duration {
         let left = self.begins_in(remaining);
         if left <= LEASE_LOOK {
             return left.max(Duration::from_millis(1));
         }
-        (left / 2).min(ttl / 8).max(LEASE_LOOK)
+        (left / 2).min(self.ttl / 8).max(LEASE_LOOK)
     }
 }
 
@@ -86,16 +82,16 @@ mod tests {
     fn grace_and_lease_end_together_and_with_grace_after_one_after_the_other() {
         let before = Grace::of(Some(ms(400)), false, ms(1000)).unwrap();
         assert_eq!(before.begins_in(ms(1000)), ms(600));
-        assert!(before.begins_in(ms(400)).is_zero() && before.is_before_the_end());
+        assert!(before.begins_in(ms(400)).is_zero() && !before.is_after);
         let after = Grace::of(Some(ms(400)), true, ms(1000)).unwrap();
         assert_eq!(after.begins_in(ms(1000)), ms(1000));
-        assert!(!after.is_before_the_end());
+        assert!(after.is_after);
     }
 
     #[test]
     fn looks_come_sooner_as_the_grace_comes_nearer_and_never_without_a_pause() {
         let grace = Grace::of(Some(ms(400)), false, ms(1000)).unwrap();
-        let pauses = [1000, 500, 430, 405, 400, 0].map(|left| grace.pause(ms(left), ms(1000)));
+        let pauses = [1000, 500, 430, 405, 400, 0].map(|left| grace.pause(ms(left)));
         assert_eq!(pauses, [125, 50, 15, 5, 1, 1].map(ms));
     }
 }

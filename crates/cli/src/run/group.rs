@@ -13,15 +13,9 @@ pub(super) struct Group(pub(super) Pid);
 /// Processes of a group that run on, as far as the system shows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Members {
-    shown: Vec<Member>,
+    shown: Vec<String>,
     /// Whether this process may end none of them.
     pub(super) are_refused: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Member {
-    pid: i32,
-    user: String,
 }
 
 impl Group {
@@ -55,7 +49,7 @@ impl Group {
             [] => answer == Err(Errno::EPERM),
             running => running.iter().all(is_refused),
         };
-        Some(Members { shown: running.into_iter().map(Member::of).collect(), are_refused })
+        Some(Members { shown: running.into_iter().map(shown).collect(), are_refused })
     }
 
     /// Process ids, and who has ended and waits to be reaped; none where the system does not tell.
@@ -85,21 +79,17 @@ fn group(stat: &str) -> Option<(i32, bool)> {
     Some((words.nth(1)?.parse().ok()?, matches!(state, "Z" | "X")))
 }
 
-impl Member {
-    fn of(pid: i32) -> Self {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-        // Real, effective, saved: the effective one counts for what it may do.
-        let uid = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        let user = uid.map_or_else(|| "another user".into(), name);
-        Self { pid, user }
-    }
-}
-
-fn name(uid: u32) -> String {
+/// A process, and whose it is.
+fn shown(pid: i32) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    // Real, effective, saved: the effective one counts for what it may do.
+    let Some(uid) = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()) else {
+        return format!("process {pid} of another user");
+    };
     match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => format!("user {}", user.name),
-        _ => format!("user {uid}"),
+        Ok(Some(user)) => format!("process {pid} of user {}", user.name),
+        _ => format!("process {pid} of user {uid}"),
     }
 }
 
@@ -109,14 +99,9 @@ impl fmt::Display for Members {
         if self.shown.is_empty() {
             return f.write_str("a process that the system does not show");
         }
-        for (number, Member { pid, user }) in self.shown.iter().take(SHOWN).enumerate() {
-            let comma = if number > 0 { ", " } else { "" };
-            write!(f, "{comma}process {pid} of {user}")?;
-        }
-        match self.shown.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
+        let (first, more) = self.shown.split_at(self.shown.len().min(SHOWN));
+        f.write_str(&first.join(", "))?;
+        if more.is_empty() { Ok(()) } else { write!(f, " and {} more", more.len()) }
     }
 }
 
@@ -133,7 +118,7 @@ mod tests {
 
     #[test]
     fn members_are_named_with_their_users() {
-        let member = |pid| Member { pid, user: "user root".into() };
+        let member = |pid| format!("process {pid} of user root");
         let members = |shown| Members { shown, are_refused: true };
         assert_eq!(members(vec![member(7)]).to_string(), "process 7 of user root");
         let many = members((1..=7).map(member).collect()).to_string();

@@ -1,6 +1,6 @@
 use std::{env, fs, io, os::fd::AsFd, process::ExitCode, time::Duration};
 
-use leasehold::time::{Clock, Instant, SystemClock};
+use leasehold::time::{Clock, SystemClock};
 use nix::{
     errno::Errno,
     poll::{PollFd, PollFlags, PollTimeout, poll},
@@ -27,27 +27,30 @@ pub(crate) fn guard() -> ExitCode {
     let Some((patience, group)) = asked(&words) else { return ExitCode::FAILURE };
     let mut watch = GuardWatch::new(patience);
     let group = Group(Pid::from_raw(group));
-    let mut orders = Some(Orders::default());
+    let mut orders = Orders::of(io::stdin());
     loop {
         // A grace that was put off meanwhile is not begun.
-        read_orders(&mut watch, &mut orders, PollTimeout::ZERO);
-        match watch.deed(SystemClock.now()) {
-            GuardDeed::Leave => return ExitCode::SUCCESS,
+        orders.read(&mut watch, Duration::ZERO);
+        let now = SystemClock.now();
+        let until = match watch.deed(now) {
             GuardDeed::Term => {
                 group.send(Signal::SIGTERM);
                 // One that is stopped acts on it when it goes on.
                 group.send(Signal::SIGCONT);
+                continue;
             }
             GuardDeed::Kill => {
                 group.send(Signal::SIGKILL);
+                return ExitCode::SUCCESS;
             }
-            GuardDeed::Wait(until) => {
-                if watch.is_ending() && orders.is_none() && group.is_gone() {
-                    return ExitCode::SUCCESS;
-                }
-                wait(&mut watch, &mut orders, until);
-            }
+            GuardDeed::Wait(until) => until,
+        };
+        if watch.is_ending() && !orders.are_open && group.is_gone() {
+            return ExitCode::SUCCESS;
         }
+        let longest = if watch.is_ending() { *GROUP_LOOKS.start() } else { EVERY };
+        let left = until.map_or(longest, |until| until.saturating_since(now).min(longest));
+        orders.read(&mut watch, left);
     }
 }
 
@@ -73,55 +76,90 @@ fn close_inherited() {
     }
 }
 
-/// Waits until then, or for the next orders.
-fn wait(watch: &mut GuardWatch, orders: &mut Option<Orders>, until: Option<Instant>) {
-    let now = SystemClock.now();
-    let left = until.map_or(EVERY, |until| until.saturating_since(now).min(EVERY));
-    let left = if watch.is_ending() { left.min(*GROUP_LOOKS.start()) } else { left };
-    // Rounded up, so that it does not wake up before the time.
-    let millis = u16::try_from(left.as_millis()).unwrap_or(u16::MAX).saturating_add(1);
-    read_orders(watch, orders, PollTimeout::from(millis));
-}
-
-/// Reads what the run has told, and waits for it for a while.
-fn read_orders(watch: &mut GuardWatch, orders: &mut Option<Orders>, patience: PollTimeout) {
-    let stdin = io::stdin();
-    let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    let polled = if orders.is_some() { &mut polled[..] } else { &mut [] };
-    if !matches!(poll(polled, patience), Ok(1..)) {
-        return;
-    }
-    let is_open = orders.as_mut().is_some_and(|orders| orders.read(watch));
-    if !is_open {
-        *orders = None;
-        watch.on_end_of_run(SystemClock.now());
-    }
-}
-
 /// The lines that the run writes.
-#[derive(Default)]
-struct Orders {
+struct Orders<F> {
+    pipe: F,
     unread: Vec<u8>,
+    are_open: bool,
 }
 
-impl Orders {
-    /// Reads what has come. Returns whether more may come.
-    fn read(&mut self, watch: &mut GuardWatch) -> bool {
-        let mut bytes = [0; 512];
-        let count = match read(io::stdin(), &mut bytes) {
-            Ok(0) => return false,
-            Ok(count) => count,
-            Err(Errno::EINTR | Errno::EAGAIN) => return true,
-            Err(_) => return false,
-        };
-        self.unread.extend(&bytes[..count]);
+impl<F: AsFd> Orders<F> {
+    fn of(pipe: F) -> Self {
+        Self { pipe, unread: Vec::new(), are_open: true }
+    }
+
+    /// Waits for a while until something comes, and reads all that is there.
+    fn read(&mut self, watch: &mut GuardWatch, patience: Duration) {
+        // As much as a pipe holds: a later order may be behind those that fill a part of it.
+        let mut bytes = vec![0; 65_536];
+        // Rounded up, so that it does not wake up before the time.
+        let millis = if patience.is_zero() { 0 } else { patience.as_millis() + 1 };
+        let patience = PollTimeout::from(u16::try_from(millis).unwrap_or(u16::MAX));
+        let mut polled = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let polled = if self.are_open { &mut polled[..] } else { &mut [] };
+        if !matches!(poll(polled, patience), Ok(1..)) {
+            return;
+        }
+        match read(&self.pipe, &mut bytes) {
+            Err(Errno::EINTR | Errno::EAGAIN) => {}
+            Ok(0) | Err(_) => {
+                self.are_open = false;
+                watch.on_end_of_run(SystemClock.now());
+            }
+            Ok(count) => {
+                self.unread.extend(&bytes[..count]);
+                self.take_lines(watch);
+            }
+        }
+    }
+
+    fn take_lines(&mut self, watch: &mut GuardWatch) {
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line[..end]).parse::<Order>();
-            if let Ok(order) = line {
+            if let Some(order) = Order::read(&String::from_utf8_lossy(&line[..end])) {
                 watch.on_order(order, SystemClock.now());
             }
         }
-        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use leasehold::time::Instant;
+
+    use super::*;
+
+    fn watch() -> GuardWatch {
+        let grace = Duration::from_millis(500);
+        GuardWatch::new(Patience { grace, grace_of_orphans: grace })
+    }
+
+    #[test]
+    fn the_last_of_many_orders_counts() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let (mut watch, mut orders) = (watch(), Orders::of(reader));
+        let begins = |seconds| Instant::at(Duration::from_secs(seconds));
+        for seconds in 1..=200 {
+            writer.write_all(Order::Begins(begins(seconds)).line().as_bytes()).unwrap();
+        }
+        orders.read(&mut watch, Duration::ZERO);
+        assert_eq!(watch.deed(begins(199)), GuardDeed::Wait(Some(begins(200))));
+        drop(writer);
+        orders.read(&mut watch, Duration::ZERO);
+        assert!(!orders.are_open && watch.is_ending());
+    }
+
+    #[test]
+    fn an_order_may_come_in_two_parts() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let (mut watch, mut orders) = (watch(), Orders::of(reader));
+        for part in ["end", "ing\n"] {
+            assert!(!watch.is_ending());
+            writer.write_all(part.as_bytes()).unwrap();
+            orders.read(&mut watch, Duration::ZERO);
+        }
+        assert!(watch.is_ending() && orders.are_open);
     }
 }

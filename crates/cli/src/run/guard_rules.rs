@@ -1,6 +1,6 @@
 //! When the guard of a run ends the command's process group.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
 use leasehold::time::Instant;
 
@@ -17,27 +17,22 @@ pub(super) enum Order {
 }
 
 impl Order {
+    /// Reads a line.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        match line.split_once(' ') {
+            Some(("begins", at)) => {
+                Some(Self::Begins(Instant::at(Duration::from_nanos(at.parse().ok()?))))
+            }
+            None if line == "ending" => Some(Self::Ending),
+            _ => None,
+        }
+    }
+
     /// The line that tells it.
     pub(super) fn line(self) -> String {
         match self {
             Self::Begins(at) => format!("begins {}\n", at.since_origin().as_nanos()),
             Self::Ending => "ending\n".into(),
-        }
-    }
-}
-
-impl FromStr for Order {
-    type Err = ();
-
-    fn from_str(line: &str) -> Result<Self, ()> {
-        let (word, value) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
-            "begins" => {
-                let at = value.parse().map(Duration::from_nanos).map_err(drop)?;
-                Ok(Self::Begins(Instant::at(at)))
-            }
-            "ending" => Ok(Self::Ending),
-            _ => Err(()),
         }
     }
 }
@@ -59,10 +54,8 @@ pub(super) enum GuardDeed {
     Wait(Option<Instant>),
     /// End the group: SIGTERM.
     Term,
-    /// End the group: SIGKILL.
+    /// End the group: SIGKILL. Nothing is left to guard.
     Kill,
-    /// There is nothing left to guard.
-    Leave,
 }
 
 /// What the guard knows.
@@ -73,7 +66,6 @@ pub(super) struct GuardWatch {
     begins: Option<Instant>,
     /// Since when the grace has begun, or the run is dead, and when the group is killed.
     ending: Option<Ending>,
-    is_killed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +77,7 @@ struct Ending {
 
 impl GuardWatch {
     pub(super) fn new(patience: Patience) -> Self {
-        Self { patience, begins: None, ending: None, is_killed: false }
+        Self { patience, begins: None, ending: None }
     }
 
     /// The run has told something.
@@ -110,11 +102,8 @@ impl GuardWatch {
         self.ending = Some(Ending { term: Some(now), kill });
     }
 
-    /// What to do; each signal is sent once.
+    /// What to do; SIGTERM is sent once.
     pub(super) fn deed(&mut self, now: Instant) -> GuardDeed {
-        if self.is_killed {
-            return GuardDeed::Leave;
-        }
         if let Some(begins) = self.begins.filter(|begins| self.ending.is_none() && now >= *begins) {
             let head_start = HEAD_START.min(self.patience.grace / 2);
             self.ending = Some(Ending {
@@ -124,7 +113,6 @@ impl GuardWatch {
         }
         let Some(ending) = &mut self.ending else { return GuardDeed::Wait(self.begins) };
         if now >= ending.kill {
-            self.is_killed = true;
             return GuardDeed::Kill;
         }
         if ending.term.take_if(|term| now >= *term).is_some() {
@@ -161,9 +149,11 @@ mod tests {
     #[test]
     fn orders_are_read_as_they_were_written() {
         for order in [Order::Begins(at(3)), Order::Ending] {
-            assert_eq!(order.line().trim_end().parse(), Ok(order));
+            assert_eq!(Order::read(order.line().trim_end()), Some(order));
         }
-        assert_eq!("begins x".parse::<Order>(), Err(()));
+        for odd in ["begins x", "begins", "ending 1", ""] {
+            assert_eq!(Order::read(odd), None);
+        }
     }
 
     #[test]
@@ -185,7 +175,6 @@ mod tests {
         watch.on_order(Order::Ending, at(1400));
         assert_eq!(watch.deed(at(1400)), GuardDeed::Wait(Some(at(1500))));
         assert_eq!(watch.deed(at(1500)), GuardDeed::Kill);
-        assert_eq!(watch.deed(at(1501)), GuardDeed::Leave);
     }
 
     #[test]

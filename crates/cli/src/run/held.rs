@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use leasehold::{
-    AllGuard, LeaseEnd, LockName, LockRuntime, LossReason,
-    error::{LeaseLost, ReleaseError},
-    once::{Begun, Duplicate, OnceGuard, Progress},
+    AllGuard, Lease, LeaseEnd, LockName, LockRuntime, LossReason,
+    error::ReleaseError,
+    once::{Begun, OnceGuard, Progress},
     store::Inspection,
     time::{Clock, SystemClock},
 };
@@ -11,24 +11,23 @@ use leasehold::{
 use super::surrounding::Named;
 use crate::{
     args::RunArgs,
-    durations::{CONFIRMATION_LOOK, LONGEST_CLAIM},
-    ending::{Cause, ExitCodes, Failure, tell},
+    durations::{LEASE_LOOK, LONGEST_CLAIM},
+    ending::{Cause, CliError},
+    output::tell,
     words::short,
 };
 
-/// The lease of a run.
+/// The leases of a run.
 #[derive(Debug)]
-pub(super) enum Held {
-    Locks(AllGuard),
-    Once(OnceGuard),
+pub(super) struct Held {
+    leases: Vec<Lease>,
+    guard: HeldGuard,
 }
 
-/// The answer to a call for it.
 #[derive(Debug)]
-pub(super) enum Asked {
-    Held(Held),
-    /// The work of a `--once` runs elsewhere, or is done.
-    Duplicate(Duplicate),
+enum HeldGuard {
+    Locks(AllGuard),
+    Once(OnceGuard),
 }
 
 impl Held {
@@ -37,48 +36,52 @@ impl Held {
         locks: &LockRuntime,
         args: &RunArgs,
         names: &[LockName],
-    ) -> Result<Asked, Failure> {
+    ) -> Result<Self, CliError> {
         if let Some((window, name)) = args.once.zip(names.first()) {
-            let once = locks.once(name).map_err(Failure::usage)?.window(window);
-            return Ok(match once.begin().await? {
-                Begun::First(guard) => Asked::Held(Self::Once(guard)),
-                Begun::Duplicate(duplicate) => Asked::Duplicate(duplicate),
-            });
+            let once = locks.once(name).map_err(CliError::usage)?.window(window);
+            return match once.begin().await? {
+                Begun::First(guard) => {
+                    Ok(Self { leases: vec![guard.lease()], guard: HeldGuard::Once(guard) })
+                }
+                Begun::Duplicate(duplicate) => {
+                    let cause = match duplicate.progress {
+                        Progress::Running => Cause::Busy,
+                        Progress::Done => Cause::Done,
+                    };
+                    Err(CliError::new(cause, duplicate))
+                }
+            };
         }
-        let mut acquire = locks.all(names).map_err(Failure::usage)?.acquire();
+        let mut acquire = locks.all(names).map_err(CliError::usage)?.acquire();
         if let Some(time) = args.min_hold {
             acquire = acquire.min_hold(time);
         }
-        if args.tries {
-            return match acquire.try_acquire().await? {
-                Some(guard) => Ok(Asked::Held(Self::Locks(guard))),
-                None => Err(taken(locks, names).await),
-            };
-        }
-        let acquire = match args.wait {
-            _ if args.wait_forever => acquire.wait_forever(),
-            Some(time) => acquire.wait(time),
-            None => acquire,
+        let guard = if args.tries {
+            match acquire.try_acquire().await? {
+                Some(guard) => guard,
+                None => return Err(taken(locks, names).await),
+            }
+        } else if args.wait_forever {
+            acquire.wait_forever().await?
+        } else if let Some(time) = args.wait {
+            acquire.wait(time).await?
+        } else {
+            acquire.await?
         };
-        Ok(Asked::Held(Self::Locks(acquire.await?)))
+        Ok(Self { leases: guard.iter().cloned().collect(), guard: HeldGuard::Locks(guard) })
     }
 
-    /// Resolves when a lease ends, and says which one and why.
-    pub(super) fn lost(&self) -> impl Future<Output = String> + use<> {
-        let lost = match self {
-            Self::Locks(guard) => Ok(guard.lost()),
-            Self::Once(guard) => Err((guard.name().clone(), guard.fence(), guard.lost())),
-        };
-        async move {
-            match lost {
-                Ok(lost) => lost.await.to_string(),
-                Err((name, fence, lost)) => {
-                    let reason = match lost.await {
-                        LeaseEnd::Lost(reason) => reason,
-                        LeaseEnd::Released => LossReason::Gone,
-                    };
-                    format!("lock {name:?}: the lease (fence {fence}) was lost: {reason}")
-                }
+    /// Resolves when a lease has ended, and says which one and why.
+    pub(super) async fn lost(&self) -> String {
+        match &self.guard {
+            HeldGuard::Locks(guard) => guard.lost().await.to_string(),
+            HeldGuard::Once(guard) => {
+                let reason = match guard.lost().await {
+                    LeaseEnd::Lost(reason) => reason,
+                    LeaseEnd::Released => LossReason::Gone,
+                };
+                let (name, fence) = (guard.name(), guard.fence());
+                format!("lock {name:?}: the lease (fence {fence}) was lost: {reason}")
             }
         }
     }
@@ -88,30 +91,25 @@ impl Held {
     pub(super) async fn confirmed(&self, ttl: Duration) -> bool {
         // A part of a ttl is spent on the way, and by the margin of the belief.
         let longest = LONGEST_CLAIM.min(ttl / 4 * 3);
-        let mut young: Vec<_> = match self {
-            Self::Locks(guard) => guard.iter().cloned().collect(),
-            Self::Once(guard) => vec![guard.lease()],
-        };
+        let mut young: Vec<_> = self.leases.iter().collect();
         loop {
             young.retain(|lease| lease.remaining() <= longest);
             if young.is_empty() || !self.is_held() {
                 return self.is_held();
             }
-            SystemClock.sleep_until(SystemClock.now() + CONFIRMATION_LOOK).await;
+            SystemClock.sleep_until(SystemClock.now() + LEASE_LOOK).await;
         }
     }
 
     /// Says which lease is near its end.
     pub(super) fn near_end(&self) -> String {
-        let (name, fence) = match self {
-            Self::Locks(guard) => match guard.iter().min_by_key(|lease| lease.remaining()) {
-                Some(lease) => (lease.name(), lease.fence()),
-                None => return "the lease was about to be lost".into(),
-            },
-            Self::Once(guard) => (guard.name(), guard.fence()),
+        let Some(lease) = self.leases.iter().min_by_key(|lease| lease.remaining()) else {
+            return "the lease was about to be lost".into();
         };
         format!(
-            "lock {name:?}: the lease (fence {fence}) was about to be lost: no renewal got through in time"
+            "lock {:?}: the lease (fence {}) was about to be lost: no renewal got through in time",
+            lease.name(),
+            lease.fence()
         )
     }
 
@@ -119,62 +117,42 @@ impl Held {
         !self.remaining().is_zero()
     }
 
-    /// How long the lease is held without another renewal.
+    /// How long the leases are held without another renewal.
     pub(super) fn remaining(&self) -> Duration {
-        match self {
-            Self::Locks(guard) => guard.remaining(),
-            Self::Once(guard) => guard.remaining(),
-        }
+        self.leases.iter().map(Lease::remaining).min().unwrap_or_default()
     }
 
     /// The leases of the locks.
     pub(super) fn leases(&self) -> Vec<Named> {
-        match self {
-            Self::Locks(guard) => {
-                guard.stamps().map(|(name, stamp)| (name.clone(), stamp)).collect()
-            }
-            Self::Once(guard) => vec![(guard.name().clone(), guard.stamp())],
-        }
+        self.leases.iter().map(|lease| (lease.name().clone(), lease.stamp())).collect()
     }
 
     /// Gives the locks back, after a command that has succeeded or not.
-    pub(super) async fn end(self, succeeded: bool) -> Result<(), Failure> {
-        match self {
-            Self::Locks(guard) => told(guard.release().await.map(drop)),
-            Self::Once(guard) if succeeded => match guard.succeed().await {
-                Err(ReleaseError::Lost(lost)) => Err(too_late(&lost)),
-                Err(error) => {
-                    tell(error);
-                    Ok(())
-                }
-                Ok(()) => Ok(()),
-            },
-            Self::Once(guard) => told(guard.fail().await),
+    pub(super) async fn end(self, succeeded: bool) -> Result<(), CliError> {
+        let released = match self.guard {
+            HeldGuard::Locks(guard) => guard.release().await.map(drop),
+            HeldGuard::Once(guard) if succeeded => guard.succeed().await,
+            HeldGuard::Once(guard) => guard.fail().await,
+        };
+        match released {
+            Ok(()) => Ok(()),
+            Err(ReleaseError::Lost(lost)) => Err(CliError::new(
+                Cause::Lost,
+                format!(
+                    "{lost}; the command had ended, but perhaps too late: rely on the fence check of your storage"
+                ),
+            )),
+            // That the server has not confirmed it is no failure of the command.
+            Err(error) => {
+                tell(&error.to_string());
+                Ok(())
+            }
         }
     }
-}
-
-/// A release that the server has not confirmed is no failure of the command.
-fn told(released: Result<(), ReleaseError>) -> Result<(), Failure> {
-    match released {
-        Err(ReleaseError::Lost(lost)) => Err(too_late(&lost)),
-        Err(error) => {
-            tell(error);
-            Ok(())
-        }
-        Ok(()) => Ok(()),
-    }
-}
-
-fn too_late(lost: &LeaseLost) -> Failure {
-    let text = format!(
-        "{lost}; the command had ended, but perhaps too late: rely on the fence check of your storage"
-    );
-    Failure::new(Cause::Lost, text)
 }
 
 /// Who has one of the locks that were tried.
-async fn taken(locks: &LockRuntime, names: &[LockName]) -> Failure {
+async fn taken(locks: &LockRuntime, names: &[LockName]) -> CliError {
     for name in names {
         if let Ok(Inspection::Held(lease)) = locks.inspect(name).await {
             let (label, time) = (&lease.label, short(lease.held_for));
@@ -182,19 +160,10 @@ async fn taken(locks: &LockRuntime, names: &[LockName]) -> Failure {
                 "lock {name:?} is not free: {label} has held it for {time} (fence {}); try again later, or wait with --wait",
                 lease.fence
             );
-            return Failure::new(Cause::Busy, text);
+            return CliError::new(Cause::Busy, text);
         }
     }
     let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
     let text = format!("lock {} was not free: try again, or wait with --wait", names.join(", "));
-    Failure::new(Cause::Busy, text)
-}
-
-/// Says why the work of a `--once` is not done here. Returns the exit code.
-pub(super) fn duplicate(duplicate: &Duplicate, codes: ExitCodes) -> u8 {
-    tell(duplicate);
-    match duplicate.progress {
-        Progress::Running => codes.busy,
-        Progress::Done => codes.done,
-    }
+    CliError::new(Cause::Busy, text)
 }

@@ -6,7 +6,6 @@ use std::{
         fd::{AsFd, AsRawFd},
         unix::process::CommandExt,
     },
-    path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -29,9 +28,34 @@ use super::{
     starter,
 };
 
-/// This program, also while its file is being replaced.
-fn this_program() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { env::current_exe() }
+/// The processes beside this one.
+#[derive(Debug)]
+pub(super) struct Helpers {
+    pub(super) starter: Starter,
+    pub(super) guard: GuardProcess,
+}
+
+impl Helpers {
+    pub(super) fn spawn(command: &[OsString], patience: Patience) -> io::Result<Self> {
+        let starter = Starter::spawn(command)?;
+        let guard = GuardProcess::spawn(patience, starter.pid)?;
+        Ok(Self { starter, guard })
+    }
+
+    /// Ends them: nothing is to run.
+    pub(super) fn dismiss(mut self) {
+        self.guard.end();
+        self.starter.dismiss();
+    }
+}
+
+/// This program, also while its file is being replaced, in a process group of its own.
+fn this_program() -> io::Result<Command> {
+    let file =
+        if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { env::current_exe()? };
+    let mut program = Command::new(file);
+    program.arg0("leasehold").process_group(0);
+    Ok(program)
 }
 
 /// The process that becomes the command, in a process group of its own.
@@ -44,17 +68,12 @@ pub(super) struct Starter {
 
 impl Starter {
     /// Starts it. Nothing is run until [`go`](Self::go); if this is dropped, nothing ever is.
-    pub(super) fn spawn(command: &[OsString]) -> io::Result<Self> {
+    fn spawn(command: &[OsString]) -> io::Result<Self> {
         let (reader, pipe) = io::pipe()?;
         // The starter inherits this end alone.
         fcntl(reader.as_fd(), FcntlArg::F_SETFD(FdFlag::empty()))?;
-        let mut starter = Command::new(this_program()?);
-        starter
-            .arg0("leasehold")
-            .arg(STARTER)
-            .arg(reader.as_raw_fd().to_string())
-            .args(command)
-            .process_group(0);
+        let mut starter = this_program()?;
+        starter.arg(STARTER).arg(reader.as_raw_fd().to_string()).args(command);
         let child = starter.spawn()?;
         Ok(Self { pid: pid_of(&child)?, pipe })
     }
@@ -62,11 +81,11 @@ impl Starter {
     /// Lets it run the command, with these variables. If it was killed meanwhile, that is the end of
     /// the command.
     pub(super) fn go(mut self, variables: &[(&str, String)]) {
-        let _ = self.pipe.write_all(&starter::order(variables));
+        let _ = self.pipe.write_all(starter::order(variables).as_bytes());
     }
 
-    /// Ends it: nothing is to run. It keeps the files of the caller open until then.
-    pub(super) fn dismiss(self) {
+    /// Ends it. It keeps the files of the caller open until then.
+    fn dismiss(self) {
         // It is a child that nobody has reaped: the process id is its own.
         if kill(self.pid, Signal::SIGKILL).is_ok() {
             let _ = waitpid(self.pid, None);
@@ -91,7 +110,7 @@ pub(super) struct GuardProcess {
 
 impl GuardProcess {
     /// Starts one for a process group.
-    pub(super) fn spawn(patience: Patience, group: Pid) -> io::Result<Self> {
+    fn spawn(patience: Patience, group: Pid) -> io::Result<Self> {
         let process = Self::process(patience, group)?;
         Ok(Self { patience, group, process, replaced_at: None })
     }
@@ -99,8 +118,8 @@ impl GuardProcess {
     /// It learns the group as it starts: the run may be killed before it can tell anything.
     fn process(patience: Patience, group: Pid) -> io::Result<Child> {
         let millis = |time: Duration| time.as_millis().to_string();
-        let mut guard = Command::new(this_program()?);
-        guard.arg0("leasehold").args([
+        let mut guard = this_program()?;
+        guard.args([
             GUARD,
             &millis(patience.grace),
             &millis(patience.grace_of_orphans),
@@ -109,8 +128,7 @@ impl GuardProcess {
         // It may outlive the run by the grace, and must not keep anybody waiting for the end of its
         // output.
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        guard.current_dir("/").process_group(0);
-        let guard = guard.spawn()?;
+        let guard = guard.current_dir("/").spawn()?;
         if let Some(pipe) = &guard.stdin {
             // One that is stopped does not read: this process must not wait for it.
             fcntl(pipe.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -126,29 +144,39 @@ impl GuardProcess {
         if self.replaced_at.is_some_and(|at| now.saturating_since(at) < EVERY) {
             return Err(failure);
         }
-        self.kill();
+        self.end();
         self.replaced_at = Some(now);
         self.process = Self::process(self.patience, self.group)?;
         self.write(order)
     }
 
+    /// Reaps it if it has ended, and the children that this process did not start: as the first process of
+    /// a container it inherits all that lose their parent. The command is left to those who wait for it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn reap_others_than(&mut self, command: Pid) {
+        use nix::sys::wait::{Id, WaitPidFlag, waitid};
+
+        // It looks without reaping: the status of the command must not get lost.
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        while let Ok(Some(pid)) = waitid(Id::All, look).map(|status| status.pid()) {
+            let is_reaped = if pid_of(&self.process).is_ok_and(|guard| guard == pid) {
+                matches!(self.process.try_wait(), Ok(Some(_)))
+            } else {
+                pid != command && waitpid(pid, Some(WaitPidFlag::WNOHANG)).is_ok()
+            };
+            if !is_reaped {
+                return;
+            }
+        }
+    }
+
+    /// Elsewhere there are no containers with a first process.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn reap_others_than(&mut self, _command: Pid) {}
+
     /// Ends it: the command has ended, or was never begun. When this returns, nothing of it is left: it
     /// must not take another group for that of the command, later.
-    pub(super) fn dismiss(mut self) {
-        self.kill();
-    }
-
-    /// Whether it is this process.
-    pub(super) fn is(&self, pid: Pid) -> bool {
-        pid_of(&self.process).is_ok_and(|guard| guard == pid)
-    }
-
-    /// Reaps it if it has ended. Returns whether it has.
-    pub(super) fn reap(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(Some(_)))
-    }
-
-    fn kill(&mut self) {
+    pub(super) fn end(&mut self) {
         // A child of the same user that was not reaped: this cannot be refused.
         let _ = self.process.kill();
         let _ = self.process.wait();

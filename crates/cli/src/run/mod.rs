@@ -11,14 +11,12 @@ mod guard_rules;
 mod held;
 mod helper;
 mod perform;
-mod reaper;
 mod rules;
 mod signals;
 mod starter;
 mod supervise;
 mod surrounding;
 mod terminal;
-mod variables;
 
 pub(crate) use guard::guard;
 pub(crate) use perform::run;

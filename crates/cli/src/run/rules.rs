@@ -29,16 +29,17 @@ pub(super) enum Event {
     /// The command was stopped by a signal. If the terminal belongs to its group, or it was stopped by
     /// the keys of the terminal, the job of the shell stops with it.
     Stopped(Signal, TerminalPlace),
-    /// This process received a signal.
+    /// This process received a signal; `SIGCONT` also when it goes on after it was stopped.
     Told(Signal),
-    /// This process goes on after it was stopped.
-    Resumed,
-    /// The lease was lost, or is so near its end that the command has to end.
-    GraceBegins,
+    /// The lease was lost, or is so near its end that the command has to end. The command may have ended
+    /// before this process could tell it to.
+    GraceBegins { had_ended: bool },
+    /// A signal of this process has reached the command.
+    Reached(Signal),
     /// The grace is over.
     GraceOver,
-    /// No process of the command's group is left.
-    GroupGone,
+    /// The grace has begun, and no process of the command's group is left.
+    GroupGone { is_held: bool },
     /// After SIGKILL, processes of the group are left, and this process cannot end them.
     Unended,
 }
@@ -68,8 +69,10 @@ pub(super) enum Deed {
     Interrupt(Signal),
     /// Wait for the grace, and tell the guard.
     BeginGrace,
-    /// Return.
+    /// Return: the command has ended by itself.
     Finish(Exit),
+    /// Return: the command has ended because of its lease, or nobody knows why.
+    Lose { was_ended: bool },
     /// Return, although processes of the command run on.
     GiveUp,
 }
@@ -78,8 +81,12 @@ pub(super) enum Deed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Supervision {
     ended: Option<Exit>,
+    /// Whether the grace has begun.
     is_lost: bool,
-    is_killed: bool,
+    /// Whether the command had ended before this process could tell it to.
+    had_ended: bool,
+    /// Whether a signal that may end the command has reached it in its grace.
+    was_reached: bool,
     /// The last signal that was forwarded.
     forwarded: Option<Signal>,
 }
@@ -90,26 +97,28 @@ impl Supervision {
         match event {
             Event::Ended(exit, place) => self.on_end(exit, place),
             Event::Stopped(signal, place) => self.on_stop(signal, place),
-            Event::Told(Signal::SIGCONT) | Event::Resumed => {
+            Event::Told(Signal::SIGCONT) => {
                 vec![Deed::GiveTerminal, Deed::Send(Signal::SIGCONT)]
             }
             Event::Told(signal) => {
                 self.forwarded = Some(signal);
                 vec![Deed::Send(signal)]
             }
-            Event::GraceBegins if self.is_lost || self.ended.is_some() => Vec::new(),
-            Event::GraceBegins => {
-                self.is_lost = true;
+            Event::GraceBegins { had_ended } => {
+                (self.is_lost, self.had_ended) = (true, had_ended);
                 // One that is stopped acts on the first when it goes on.
                 vec![Deed::Send(Signal::SIGTERM), Deed::Send(Signal::SIGCONT), Deed::BeginGrace]
             }
-            Event::GraceOver if self.is_lost && !self.is_killed => {
-                self.is_killed = true;
-                vec![Deed::Send(Signal::SIGKILL)]
+            Event::Reached(signal) => {
+                // SIGCONT is refused to nobody of the same session, and ends nothing.
+                self.was_reached |= self.is_lost && signal != Signal::SIGCONT;
+                Vec::new()
             }
-            Event::GroupGone if self.is_lost => self.ended.map(Deed::Finish).into_iter().collect(),
-            Event::Unended if self.is_killed => vec![Deed::GiveUp],
-            Event::GraceOver | Event::GroupGone | Event::Unended => Vec::new(),
+            Event::GraceOver => vec![Deed::Send(Signal::SIGKILL)],
+            Event::GroupGone { is_held } => {
+                self.ended.map(|exit| self.on_group_gone(exit, is_held)).into_iter().collect()
+            }
+            Event::Unended => vec![Deed::GiveUp],
         }
     }
 
@@ -128,6 +137,14 @@ impl Supervision {
         }
         deeds.push(Deed::Finish(exit));
         deeds
+    }
+
+    /// If no signal has reached the command, and the lease was renewed, nothing was lost.
+    fn on_group_gone(self, exit: Exit, is_held: bool) -> Deed {
+        if is_held && !self.had_ended && !self.was_reached {
+            return Deed::Finish(exit);
+        }
+        Deed::Lose { was_ended: !self.had_ended }
     }
 
     fn on_stop(self, signal: Signal, place: TerminalPlace) -> Vec<Deed> {
@@ -159,6 +176,8 @@ mod tests {
 
     const LOSS: [Deed; 3] = [Deed::Send(SIGTERM), Deed::Send(SIGCONT), Deed::BeginGrace];
     const DONE: Exit = Exit::Code(0);
+    const BEGINS: Event = Event::GraceBegins { had_ended: false };
+    const GONE: Event = Event::GroupGone { is_held: true };
 
     #[test]
     fn a_signal_is_forwarded_and_the_end_is_the_commands() {
@@ -182,38 +201,50 @@ mod tests {
 
     #[test]
     fn a_loss_ends_the_command_and_then_all_that_it_started() {
-        let deeds = run(&[
-            Event::GraceBegins,
-            Event::GraceBegins,
-            Event::Ended(DONE, TerminalPlace::NoTerminal),
-            Event::GroupGone,
-        ]);
-        assert_eq!(deeds, [&LOSS[..], &[Deed::Finish(DONE)]].concat());
-        let deeds = run(&[
-            Event::GraceBegins,
-            Event::Ended(DONE, TerminalPlace::NoTerminal),
-            Event::GraceOver,
-            Event::GroupGone,
-        ]);
-        assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::Finish(DONE)]].concat());
+        let begun =
+            [BEGINS, Event::Reached(SIGTERM), Event::Ended(DONE, TerminalPlace::NoTerminal)];
+        let lost = Deed::Lose { was_ended: true };
+        let deeds = run(&[&begun[..], &[GONE]].concat());
+        assert_eq!(deeds, [&LOSS[..], &[lost]].concat());
+        let deeds = run(&[&begun[..], &[Event::GraceOver, GONE]].concat());
+        assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), lost]].concat());
     }
 
     #[test]
     fn a_command_that_ignores_the_loss_is_killed() {
         let killed = Exit::Killed(SIGKILL);
         let deeds = run(&[
-            Event::GraceBegins,
+            BEGINS,
             Event::GraceOver,
-            Event::GraceOver,
+            Event::Reached(SIGKILL),
+            GONE,
             Event::Ended(killed, TerminalPlace::NoTerminal),
-            Event::GroupGone,
+            GONE,
         ]);
-        assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::Finish(killed)]].concat());
+        let lost = Deed::Lose { was_ended: true };
+        assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), lost]].concat());
     }
 
     #[test]
-    fn what_cannot_be_ended_is_given_up_after_sigkill_and_not_before() {
-        let deeds = run(&[Event::GraceBegins, Event::Unended, Event::GraceOver, Event::Unended]);
+    fn what_no_signal_has_reached_has_lost_nothing_if_its_lease_was_renewed() {
+        let ended = Event::Ended(DONE, TerminalPlace::NoTerminal);
+        let end_of = |events: &[Event]| *run(events).last().unwrap();
+        assert_eq!(end_of(&[BEGINS, Event::Reached(SIGCONT), ended, GONE]), Deed::Finish(DONE));
+        let lost = Deed::Lose { was_ended: true };
+        assert_eq!(end_of(&[BEGINS, ended, Event::GroupGone { is_held: false }]), lost);
+        assert_eq!(end_of(&[BEGINS, Event::Reached(SIGTERM), ended, GONE]), lost);
+    }
+
+    #[test]
+    fn a_command_that_had_ended_may_have_been_told_to_by_its_guard() {
+        let found = Event::GraceBegins { had_ended: true };
+        let deeds = run(&[found, Event::Ended(DONE, TerminalPlace::NoTerminal), GONE]);
+        assert_eq!(deeds, [&LOSS[..], &[Deed::Lose { was_ended: false }]].concat());
+    }
+
+    #[test]
+    fn what_cannot_be_ended_is_given_up() {
+        let deeds = run(&[BEGINS, Event::GraceOver, Event::Unended]);
         assert_eq!(deeds, [&LOSS[..], &[Deed::Send(SIGKILL), Deed::GiveUp]].concat());
     }
 
@@ -221,7 +252,7 @@ mod tests {
     fn a_stop_by_the_terminal_stops_the_job_and_no_other_stop_does() {
         assert_eq!(run(&[Event::Stopped(SIGTSTP, TerminalPlace::Foreground)]), [Deed::Stop]);
         assert_eq!(run(&[Event::Stopped(SIGTTIN, TerminalPlace::Background)]), [Deed::Stop]);
-        assert_eq!(run(&[Event::Resumed]), [Deed::GiveTerminal, Deed::Send(SIGCONT)]);
+        assert_eq!(run(&[Event::Told(SIGCONT)]), [Deed::GiveTerminal, Deed::Send(SIGCONT)]);
         for stop in [
             Event::Stopped(SIGSTOP, TerminalPlace::Foreground),
             Event::Stopped(SIGTSTP, TerminalPlace::NoTerminal),
@@ -240,7 +271,7 @@ mod tests {
 
     #[test]
     fn after_a_loss_nothing_stops() {
-        let deeds = run(&[Event::GraceBegins, Event::Stopped(SIGTSTP, TerminalPlace::Foreground)]);
+        let deeds = run(&[BEGINS, Event::Stopped(SIGTSTP, TerminalPlace::Foreground)]);
         assert_eq!(deeds[3..], [Deed::Send(SIGCONT)]);
     }
 }

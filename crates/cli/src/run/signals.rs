@@ -40,7 +40,7 @@ impl Signals {
         let mut streams = Vec::new();
         for signal in TAKEN {
             let number = signal as i32;
-            if signal == Signal::SIGCHLD || ignored & bit(number) == 0 {
+            if signal == Signal::SIGCHLD || (ignored >> (number - 1)) & 1 == 0 {
                 streams.push((signal, unix::signal(unix::SignalKind::from_raw(number))?));
             }
         }
@@ -70,10 +70,6 @@ impl Signals {
     pub(super) fn pass_over(&mut self, own: Signal) {
         self.own = Some(own);
     }
-}
-
-fn bit(signal: i32) -> u64 {
-    u32::try_from(signal - 1).ok().and_then(|shift| 1_u64.checked_shl(shift)).unwrap_or(0)
 }
 
 /// The signals that this process ignores, a bit each; none where the system does not tell.

@@ -1,17 +1,19 @@
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, ErrorKind, Read},
-    os::unix::{ffi::OsStringExt, process::CommandExt},
+    io::{self, ErrorKind},
+    os::unix::process::CommandExt,
     process::{Command, ExitCode},
 };
 
+use leasehold::printable;
 use nix::{
     sys::signal::{SigSet, Signal},
     unistd::close,
 };
+use serde_json::json;
 
-use crate::{ending::tell, words::printable};
+use crate::output::tell;
 
 /// The exit codes of a command that cannot be run, as in shells.
 const NOT_RUNNABLE: u8 = 126;
@@ -19,20 +21,25 @@ const NOT_FOUND: u8 = 127;
 
 /// Waits for its order, and becomes the command.
 ///
-/// The order comes through the pipe that the first word names: `NAME=VALUE` of each variable, each
-/// with a zero byte behind it, and one more zero byte. If the pipe ends before that, the lock was not
-/// acquired, or this program was killed: nothing is run.
+/// The order comes through the pipe that the first word names: the variables, in JSON. If the pipe ends
+/// before they do, the lock was not acquired, or this program was killed: nothing is run.
 pub(crate) fn start(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(pipe), Some(program)) = (words.next(), words.next()) else {
         return ExitCode::FAILURE;
     };
-    let Some(order) =
-        pipe.to_str().and_then(|pipe| pipe.parse().ok()).and_then(|pipe| read(pipe).ok())
-    else {
-        return ExitCode::FAILURE;
-    };
-    let Some(variables) = variables(&order) else { return ExitCode::FAILURE };
+    let order = pipe.to_str().and_then(|pipe| pipe.parse().ok()).and_then(|pipe| read(pipe).ok());
+    let Some(variables) = order.as_deref().and_then(variables) else { return ExitCode::FAILURE };
     become_command(Command::new(&program).args(words).envs(variables)).into()
+}
+
+/// The order to begin, with these variables.
+pub(super) fn order(variables: &[(&str, String)]) -> String {
+    json!(variables).to_string()
+}
+
+/// The variables of a complete order.
+fn variables(order: &str) -> Option<Vec<(String, String)>> {
+    serde_json::from_str(order).ok()
 }
 
 /// Becomes a command. Returns the exit code if that fails, and says why.
@@ -42,41 +49,16 @@ pub(super) fn become_command(command: &mut Command) -> u8 {
     let mut closed_pipe = SigSet::empty();
     closed_pipe.add(Signal::SIGPIPE);
     let _ = closed_pipe.thread_block();
-    tell(format!("cannot run {}: {error}", printable(&command.get_program().to_string_lossy())));
+    let program = command.get_program().to_string_lossy();
+    tell(&format!("cannot run {}: {error}", printable(&program)));
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
 }
 
 /// Reads the whole order. The command does not inherit the pipe.
-fn read(pipe: i32) -> io::Result<Vec<u8>> {
-    let mut reader = File::open(format!("/dev/fd/{pipe}"))?;
+fn read(pipe: i32) -> io::Result<String> {
+    let reader = File::open(format!("/dev/fd/{pipe}"))?;
     close(pipe)?;
-    let mut order = Vec::new();
-    reader.read_to_end(&mut order)?;
-    Ok(order)
-}
-
-/// The variables of a complete order.
-fn variables(order: &[u8]) -> Option<Vec<(OsString, OsString)>> {
-    let complete = order.strip_suffix(b"\0")?;
-    let Some(complete) = complete.strip_suffix(b"\0") else {
-        return complete.is_empty().then(Vec::new);
-    };
-    let pairs = complete.split(|byte| *byte == 0).map(|pair| {
-        let equals = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = (&pair[..equals], &pair[equals + 1..]);
-        Some((OsString::from_vec(name.into()), OsString::from_vec(value.into())))
-    });
-    pairs.collect()
-}
-
-/// The order to begin, with these variables.
-pub(super) fn order(variables: &[(&str, String)]) -> Vec<u8> {
-    let mut order = Vec::new();
-    for (name, value) in variables {
-        order.extend(format!("{name}={value}\0").bytes());
-    }
-    order.push(0);
-    order
+    io::read_to_string(reader)
 }
 
 #[cfg(test)]
@@ -88,8 +70,7 @@ mod tests {
         let written = [("A", "1=2\n3".to_owned()), ("B", String::new())];
         let order = order(&written);
         let read = variables(&order).unwrap();
-        let expected = written.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        assert_eq!(read, expected);
+        assert_eq!(read, written.map(|(name, value)| (name.to_owned(), value)));
         assert_eq!(variables(&super::order(&[])), Some(Vec::new()));
     }
 

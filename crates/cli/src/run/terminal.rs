@@ -15,7 +15,7 @@ use super::rules::TerminalPlace;
 // ADR 0046
 pub(super) struct Terminal {
     tty: Option<File>,
-    command: Pid,
+    pub(super) command: Pid,
 }
 
 impl Terminal {

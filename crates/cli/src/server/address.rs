@@ -1,6 +1,6 @@
 use leasehold::{error::AddressPart, redis::RedisAddress};
 
-use crate::{args::ServerArgs, ending::Failure};
+use crate::{args::ServerArgs, ending::CliError};
 
 /// Where the server is: from `--url`, or else from the value of `REDIS_URL`.
 ///
@@ -10,12 +10,12 @@ use crate::{args::ServerArgs, ending::Failure};
 pub(crate) fn address(
     args: &ServerArgs,
     redis_url: Option<String>,
-) -> Result<RedisAddress, Failure> {
+) -> Result<RedisAddress, CliError> {
     let (url, from) = match (&args.url, redis_url) {
         (Some(url), _) => (url.clone(), "--url"),
         (None, Some(url)) if !url.trim().is_empty() => (url, "REDIS_URL"),
         _ => {
-            return Err(Failure::usage(
+            return Err(CliError::usage(
                 "no server is named: set REDIS_URL, or write --url redis://HOST:6379",
             ));
         }
@@ -25,10 +25,10 @@ pub(crate) fn address(
             AddressPart::Login => "; or name the user by --user, and give the password by REDIS_PASSWORD or --password-file",
             _ => "",
         };
-        Failure::usage(format!("{from}: {error}{login}"))
+        CliError::usage(format!("{from}: {error}{login}"))
     })?;
     if from == "--url" && address.has_password() {
-        return Err(Failure::usage(format!(
+        return Err(CliError::usage(format!(
             "--url: every user of this machine can read a password there: write --url {address}, and give the \
              password by REDIS_PASSWORD or --password-file, or the whole address by REDIS_URL; and change the password"
         )));
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::ending::Cause;
 
-    fn read(url: Option<&str>, variable: Option<&str>) -> Result<String, Failure> {
+    fn read(url: Option<&str>, variable: Option<&str>) -> Result<String, CliError> {
         let args = ServerArgs::at(url);
         address(&args, variable.map(str::to_owned)).map(|address| address.to_string())
     }

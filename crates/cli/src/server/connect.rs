@@ -1,42 +1,48 @@
-use std::{env, fs, path::Path};
+use std::env;
+#[cfg(feature = "tls")]
+use std::{fs, path::Path};
 
 use leasehold::{
-    LockRuntime, LockRuntimeBuilder, Strictness, error::ConnectError, redis::RedisAddress,
+    LockRuntime, LockRuntimeBuilder, Strictness,
+    error::ConnectError,
+    redis::{Credentials, RedisAddress},
 };
 use tokio::runtime::Runtime;
 
 use super::{address::address, password};
 use crate::{
     args::ServerArgs,
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
 };
 
 /// The settings of a runtime of this program, and where it connects to.
 pub(crate) fn settings(
     args: &ServerArgs,
     service: &str,
-) -> Result<(LockRuntimeBuilder, RedisAddress), Failure> {
+) -> Result<(LockRuntimeBuilder, RedisAddress), CliError> {
     let address = address(args, variable("REDIS_URL")?)?;
-    let builder = LockRuntime::builder().service(service).strictness(Strictness::Ignore);
-    let builder = match args
-        .namespace
-        .clone()
-        .map_or_else(|| variable("LEASEHOLD_NAMESPACE"), |name| Ok(Some(name)))?
-    {
-        Some(namespace) => builder.namespace(namespace),
-        None => builder,
-    };
+    let mut builder = LockRuntime::builder().service(service).strictness(Strictness::Ignore);
+    if let Some(namespace) = given(args.namespace.as_ref(), "LEASEHOLD_NAMESPACE")? {
+        builder = builder.namespace(namespace);
+    }
     let builder = with_login(builder, args)?;
-    Ok((with_tls(builder, args)?, address))
+    #[cfg(feature = "tls")]
+    let builder = with_tls(builder, args)?;
+    Ok((builder, address))
+}
+
+/// What an option says, or else a variable.
+fn given(option: Option<&String>, name: &str) -> Result<Option<String>, CliError> {
+    option.map_or_else(|| variable(name), |given| Ok(Some(given.clone())))
 }
 
 /// A variable of the environment; one that is empty counts as one that is not set.
-fn variable(name: &str) -> Result<Option<String>, Failure> {
+fn variable(name: &str) -> Result<Option<String>, CliError> {
     match env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
         Err(env::VarError::NotPresent) => Ok(None),
         Err(env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{name} is not valid UTF-8: set it anew")))
+            Err(CliError::usage(format!("{name} is not valid UTF-8: set it anew")))
         }
     }
 }
@@ -44,26 +50,24 @@ fn variable(name: &str) -> Result<Option<String>, Failure> {
 fn with_login(
     builder: LockRuntimeBuilder,
     args: &ServerArgs,
-) -> Result<LockRuntimeBuilder, Failure> {
-    let user =
-        args.user.clone().map_or_else(|| variable("REDIS_USERNAME"), |user| Ok(Some(user)))?;
-    if let Some(file) = args.password_file.clone() {
-        password::in_file(&file)?;
-        // Read again for each connection, because passwords change.
-        return Ok(builder.credentials(move || {
-            let login = password::in_file(&file).map(|read| password::login(user.as_deref(), read));
+) -> Result<LockRuntimeBuilder, CliError> {
+    let user = given(args.user.as_ref(), "REDIS_USERNAME")?;
+    let file = args.password_file.clone();
+    let password = match &file {
+        Some(file) => Some(password::in_file(file)?),
+        None => variable("REDIS_PASSWORD")?,
+    };
+    match (password, user) {
+        (Some(password), user) => Ok(builder.credentials(move || {
+            // Read again for each connection, because passwords change.
+            let read = file.as_deref().map_or_else(|| Ok(password.clone()), password::in_file);
+            let login = read.map(|read| match &user {
+                Some(user) => Credentials::new(user, read),
+                None => Credentials::password(read),
+            });
             async move { login.map_err(|failure| failure.text.into()) }
-        }));
-    }
-    match (variable("REDIS_PASSWORD")?, user) {
-        (Some(read), user) => {
-            let login = password::login(user.as_deref(), read);
-            Ok(builder.credentials(move || {
-                let login = login.clone();
-                async move { Ok(login) }
-            }))
-        }
-        (None, Some(user)) => Err(Failure::usage(format!(
+        })),
+        (None, Some(user)) => Err(CliError::usage(format!(
             "there is no password for the user {user:?}: set REDIS_PASSWORD, or write --password-file FILE"
         ))),
         (None, None) => Ok(builder),
@@ -71,7 +75,10 @@ fn with_login(
 }
 
 #[cfg(feature = "tls")]
-fn with_tls(builder: LockRuntimeBuilder, args: &ServerArgs) -> Result<LockRuntimeBuilder, Failure> {
+fn with_tls(
+    builder: LockRuntimeBuilder,
+    args: &ServerArgs,
+) -> Result<LockRuntimeBuilder, CliError> {
     let mut builder = builder;
     if let Some(file) = &args.tls_ca {
         builder = builder.tls_root_ca(pem("--tls-ca", file)?);
@@ -83,22 +90,14 @@ fn with_tls(builder: LockRuntimeBuilder, args: &ServerArgs) -> Result<LockRuntim
     Ok(builder)
 }
 
-#[cfg(not(feature = "tls"))]
-fn with_tls(
-    builder: LockRuntimeBuilder,
-    _args: &ServerArgs,
-) -> Result<LockRuntimeBuilder, Failure> {
-    Ok(builder)
-}
-
 #[cfg(feature = "tls")]
-fn pem(option: &str, file: &Path) -> Result<Vec<u8>, Failure> {
+fn pem(option: &str, file: &Path) -> Result<Vec<u8>, CliError> {
     fs::read(file).map_err(|error| {
         let text = format!(
             "{option}: {} cannot be read ({error}): name a file that this user may read",
             file.display()
         );
-        Failure::new(Cause::Config, text)
+        CliError::new(Cause::Config, text)
     })
 }
 
@@ -106,13 +105,13 @@ fn pem(option: &str, file: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) async fn connect(
     builder: LockRuntimeBuilder,
     address: RedisAddress,
-) -> Result<LockRuntime, Failure> {
+) -> Result<LockRuntime, CliError> {
     let shown = address.to_string();
     builder.connect(address).await.map_err(|error| told(error, &shown))
 }
 
 /// A failed connection, with the address and what to write.
-fn told(error: ConnectError, address: &str) -> Failure {
+fn told(error: ConnectError, address: &str) -> CliError {
     const OTHER_LOGIN: &str = "; for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
     let (what, of_config) = match &error {
         ConnectError::Store(error)
@@ -122,7 +121,7 @@ fn told(error: ConnectError, address: &str) -> Failure {
         }
         _ => (error.to_string(), ""),
     };
-    let failure = Failure::from(error);
+    let failure = CliError::from(error);
     let advice = match failure.cause {
         Cause::Unreachable => {
             "; another address is written as --url redis://HOST:6379, or into REDIS_URL"
@@ -130,26 +129,26 @@ fn told(error: ConnectError, address: &str) -> Failure {
         Cause::Config => of_config,
         _ => return failure,
     };
-    Failure { text: format!("cannot use {address}: {what}{advice}"), ..failure }
+    CliError { text: format!("cannot use {address}: {what}{advice}"), ..failure }
 }
 
 /// A runtime that has not connected yet.
-pub(crate) fn lazily(args: &ServerArgs, service: &str) -> Result<LockRuntime, Failure> {
-    let (builder, address) = settings(args, service)?;
+pub(crate) fn lazily(args: &ServerArgs) -> Result<LockRuntime, CliError> {
+    let (builder, address) = settings(args, "leasehold")?;
     let shown = address.to_string();
     builder.connect_lazy(address).map_err(|error| told(error, &shown))
 }
 
 /// A connected runtime with the defaults.
-pub(crate) async fn connected(args: &ServerArgs, service: &str) -> Result<LockRuntime, Failure> {
-    let (builder, address) = settings(args, service)?;
+pub(crate) async fn connected(args: &ServerArgs) -> Result<LockRuntime, CliError> {
+    let (builder, address) = settings(args, "leasehold")?;
     connect(builder, address).await
 }
 
 /// The tokio runtime of a command: one thread, which does little.
-pub(crate) fn tokio() -> Result<Runtime, Failure> {
+pub(crate) fn tokio() -> Result<Runtime, CliError> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| {
-        Failure::new(Cause::Config, format!("the system refuses what a runtime needs: {error}"))
+        CliError::new(Cause::Config, format!("the system refuses what a runtime needs: {error}"))
     })
 }

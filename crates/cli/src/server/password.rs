@@ -4,21 +4,19 @@ use std::{
     path::Path,
 };
 
-use leasehold::redis::Credentials;
-
-use crate::ending::{Cause, Failure};
+use crate::ending::{Cause, CliError};
 
 /// The longest file of a password, in bytes.
 const LONGEST: u64 = 65_536;
 
 /// The password in a file, without the line break behind it.
-pub(super) fn in_file(path: &Path) -> Result<String, Failure> {
+pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
     let shown = path.display();
     let failed = |error: io::Error| {
         let text = format!(
             "--password-file: {shown} cannot be read ({error}): name a file that this user may read"
         );
-        Failure::new(Cause::Config, text)
+        CliError::new(Cause::Config, text)
     };
     // One byte more than the longest: a device may have no end.
     let mut password = String::new();
@@ -28,22 +26,14 @@ pub(super) fn in_file(path: &Path) -> Result<String, Failure> {
         let text = format!(
             "--password-file: {shown} is longer than {LONGEST} bytes: name a file with a password"
         );
-        return Err(Failure::new(Cause::Config, text));
+        return Err(CliError::new(Cause::Config, text));
     }
     let password = password.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
         let text = format!("--password-file: {shown} is empty: write the password into it");
-        return Err(Failure::new(Cause::Config, text));
+        return Err(CliError::new(Cause::Config, text));
     }
     Ok(password.to_owned())
-}
-
-/// The login of a user, or of the default user.
-pub(super) fn login(user: Option<&str>, password: String) -> Credentials {
-    match user {
-        Some(user) => Credentials::new(user, password),
-        None => Credentials::password(password),
-    }
 }
 
 #[cfg(test)]

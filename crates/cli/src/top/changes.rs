@@ -1,8 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use leasehold::{AcquisitionId, LockName};
-
-use super::looks::Look;
+use leasehold::ListedLock;
 
 /// What has changed from one look to the next; more may have happened between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -13,72 +11,55 @@ pub(super) struct Changes {
     pub(super) losses: f64,
 }
 
-/// A lease, as far as changes need it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SeenLease {
-    lease: AcquisitionId,
-    remaining: Duration,
-    kept: bool,
-}
-
-/// The leases of a look.
-pub(super) fn seen(look: &Look) -> BTreeMap<LockName, SeenLease> {
-    let lease = |lock: &leasehold::ListedLock| {
-        let lease = &lock.lease;
-        let seen = SeenLease { lease: lease.id, remaining: lease.remaining, kept: lease.kept };
-        (lock.name.clone(), seen)
-    };
-    look.locks.iter().map(lease).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(super) fn changes(
-    before: &BTreeMap<LockName, SeenLease>,
-    after: &BTreeMap<LockName, SeenLease>,
-    between: Duration,
-) -> Changes {
-    let (mut hand_overs, mut losses) = (0_u64, 0_u64);
-    for (name, old) in before {
-        let new = after.get(name);
-        if new.is_some_and(|new| new.lease == old.lease) {
-            continue;
+impl Changes {
+    /// Compares the locks of two looks.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub(super) fn of(before: &[ListedLock], after: &[ListedLock], between: Duration) -> Self {
+        let present: BTreeMap<_, _> =
+            after.iter().map(|lock| (&lock.name, lock.lease.id)).collect();
+        let (mut hand_overs, mut losses) = (0_u64, 0_u64);
+        for ListedLock { name, lease, .. } in before {
+            let new = present.get(name);
+            if new == Some(&lease.id) {
+                continue;
+            }
+            hand_overs += u64::from(new.is_some());
+            // One that is kept opens as it should.
+            losses += u64::from(!lease.kept && lease.remaining < between);
         }
-        hand_overs += u64::from(new.is_some());
-        // One that is kept opens as it should.
-        losses += u64::from(!old.kept && old.remaining < between);
+        let per_second = |count: u64| count as f64 / between.as_secs_f64().max(0.001);
+        Self { hand_overs: per_second(hand_overs), losses: per_second(losses) }
     }
-    let per_second = |count: u64| count as f64 / between.as_secs_f64().max(0.001);
-    Changes { hand_overs: per_second(hand_overs), losses: per_second(losses) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::top::tests::lock;
 
-    fn lease(process: u8, left: u64, kept: bool) -> SeenLease {
+    fn lease(name: &str, process: u8, left: u64, kept: bool) -> ListedLock {
+        let mut lock = lock(name, 0, &[]);
         let id = format!("9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb{process:02}:1");
-        SeenLease { lease: id.parse().unwrap(), remaining: Duration::from_secs(left), kept }
-    }
-
-    fn seen(locks: &[(&str, SeenLease)]) -> BTreeMap<LockName, SeenLease> {
-        locks.iter().map(|(name, seen)| (LockName::new(name).unwrap(), *seen)).collect()
+        lock.lease.id = id.parse().unwrap();
+        (lock.lease.remaining, lock.lease.kept) = (Duration::from_secs(left), kept);
+        lock
     }
 
     #[test]
     fn another_holder_is_a_hand_over_and_a_lease_that_ran_out_a_loss() {
-        let before = seen(&[
-            ("same", lease(1, 30, false)),
-            ("passed", lease(1, 30, false)),
-            ("given back", lease(1, 30, false)),
-            ("ran out", lease(1, 1, false)),
-            ("opened", lease(1, 1, true)),
-        ]);
-        let after = seen(&[
-            ("same", lease(1, 29, false)),
-            ("passed", lease(2, 30, false)),
-            ("new", lease(3, 30, false)),
-        ]);
+        let before = [
+            lease("same", 1, 30, false),
+            lease("passed", 1, 30, false),
+            lease("given back", 1, 30, false),
+            lease("ran out", 1, 1, false),
+            lease("opened", 1, 1, true),
+        ];
+        let after = [
+            lease("same", 1, 29, false),
+            lease("passed", 2, 30, false),
+            lease("new", 3, 30, false),
+        ];
         let expected = Changes { hand_overs: 0.5, losses: 0.5 };
-        assert_eq!(changes(&before, &after, Duration::from_secs(2)), expected);
+        assert_eq!(Changes::of(&before, &after, Duration::from_secs(2)), expected);
     }
 }

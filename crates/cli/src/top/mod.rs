@@ -1,10 +1,10 @@
 //! `leasehold top`: a live view of locks, processes and cycles.
 
 mod changes;
-mod input;
 mod looks;
 mod model;
-mod screen;
+#[cfg(test)]
+mod tests;
 mod view;
 mod watch;
 

@@ -1,11 +1,9 @@
-use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, time::Duration};
 
 use leasehold::{ListedLock, LockName};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{
-    changes::{Changes, SeenLease, changes, seen},
-    looks::Look,
-};
+use super::{changes::Changes, looks::Look};
 
 /// What the view shows, and how.
 #[derive(Debug, Default)]
@@ -19,7 +17,6 @@ pub(super) struct Model {
     /// The result of the last deed, for people.
     pub(super) message: String,
     selected: Option<LockName>,
-    seen: BTreeMap<LockName, SeenLease>,
 }
 
 /// The order of the locks.
@@ -52,18 +49,6 @@ pub(super) enum Action {
     Release(Box<ListedLock>),
 }
 
-/// A key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    Char(char),
-    Up,
-    Down,
-    Enter,
-    Escape,
-    Backspace,
-    Interrupt,
-}
-
 impl Sort {
     pub(super) fn title(self) -> &'static str {
         match self {
@@ -83,11 +68,10 @@ pub(super) fn longest_wait(lock: &ListedLock) -> Duration {
 impl Model {
     /// Takes a new look in.
     pub(super) fn on_look(&mut self, look: Look) {
-        let now = seen(&look);
         if let Some(last) = &self.look {
-            self.changes = changes(&self.seen, &now, look.at.saturating_since(last.at));
+            let between = look.at.saturating_since(last.at);
+            self.changes = Changes::of(&last.locks, &look.locks, between);
         }
-        self.seen = now;
         self.look = Some(look);
     }
 
@@ -117,60 +101,60 @@ impl Model {
     }
 
     /// What a key does.
-    pub(super) fn on_key(&mut self, key: Key) -> Action {
-        if key == Key::Interrupt {
+    pub(super) fn on_key(&mut self, KeyEvent { code, modifiers, .. }: KeyEvent) -> Action {
+        if code == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL) {
             return Action::Quit;
         }
         match std::mem::take(&mut self.mode) {
-            Mode::Look => self.on_key_of_look(key),
-            Mode::Filter => self.on_key_of_filter(key),
-            Mode::Ask(lock) => self.on_answer(key, lock),
+            Mode::Look => self.on_key_of_look(code),
+            Mode::Filter => {
+                self.on_key_of_filter(code);
+                Action::Nothing
+            }
+            Mode::Ask(lock) if code == KeyCode::Char('y') => Action::Release(lock),
+            Mode::Ask(_) => {
+                self.message = "nothing was changed".into();
+                Action::Nothing
+            }
         }
     }
 
-    fn on_key_of_look(&mut self, key: Key) -> Action {
+    fn on_key_of_look(&mut self, key: KeyCode) -> Action {
         self.message.clear();
         match key {
-            Key::Char('q') => return Action::Quit,
-            Key::Char('w') => self.sort = Sort::MostWanted,
-            Key::Char('l') => self.sort = Sort::LongestWait,
-            Key::Char('h') => self.sort = Sort::LongestHold,
-            Key::Char('n') => self.sort = Sort::Name,
-            Key::Char('/') => self.mode = Mode::Filter,
-            Key::Char(' ') => {
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Char('w') => self.sort = Sort::MostWanted,
+            KeyCode::Char('l') => self.sort = Sort::LongestWait,
+            KeyCode::Char('h') => self.sort = Sort::LongestHold,
+            KeyCode::Char('n') => self.sort = Sort::Name,
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Char(' ') => {
                 self.is_paused = !self.is_paused;
                 return Action::Pause(self.is_paused);
             }
-            Key::Escape => self.filter.clear(),
-            Key::Up | Key::Char('k') => self.select(-1),
-            Key::Down | Key::Char('j') => self.select(1),
-            Key::Char('r') => self.ask(),
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.select(1),
+            KeyCode::Char('r') => {
+                let locks = self.locks();
+                if let Some(lock) = locks.get(self.selected(&locks)) {
+                    self.mode = Mode::Ask(Box::new(ListedLock::clone(lock)));
+                }
+            }
             _ => {}
         }
         Action::Nothing
     }
 
-    fn on_key_of_filter(&mut self, key: Key) -> Action {
+    fn on_key_of_filter(&mut self, key: KeyCode) {
         match key {
-            Key::Enter => return Action::Nothing,
-            Key::Escape => {
-                self.filter.clear();
-                return Action::Nothing;
-            }
-            Key::Backspace => drop(self.filter.pop()),
-            Key::Char(one) => self.filter.push(one),
+            KeyCode::Enter => return,
+            KeyCode::Esc => return self.filter.clear(),
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(one) => self.filter.push(one),
             _ => {}
         }
         self.mode = Mode::Filter;
-        Action::Nothing
-    }
-
-    fn on_answer(&mut self, key: Key, lock: Box<ListedLock>) -> Action {
-        if key == Key::Char('y') {
-            return Action::Release(lock);
-        }
-        self.message = "nothing was changed".into();
-        Action::Nothing
     }
 
     fn select(&mut self, by: isize) {
@@ -178,21 +162,12 @@ impl Model {
         let at = self.selected(&locks).saturating_add_signed(by).min(locks.len().saturating_sub(1));
         self.selected = locks.get(at).map(|lock| lock.name.clone());
     }
-
-    fn ask(&mut self) {
-        let locks = self.locks();
-        let selected =
-            locks.get(self.selected(&locks)).map(|lock| Box::new(ListedLock::clone(lock)));
-        if let Some(lock) = selected {
-            self.mode = Mode::Ask(lock);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::looks::tests::{at, lock, look};
+    use crate::top::tests::{at, lock, look};
 
     fn model(locks: Vec<ListedLock>) -> Model {
         let mut model = Model::default();
@@ -205,7 +180,7 @@ mod tests {
     }
 
     fn type_keys(model: &mut Model, keys: &str) -> Action {
-        keys.chars().map(|key| model.on_key(Key::Char(key))).last().unwrap()
+        keys.chars().map(|key| model.on_key(KeyCode::Char(key).into())).last().unwrap()
     }
 
     /// By name, seconds held, and the seconds of the waits.
@@ -233,19 +208,19 @@ mod tests {
         let mut model = some();
         type_keys(&mut model, "/qb");
         assert_eq!(model.filter, "qb");
-        model.on_key(Key::Backspace);
-        model.on_key(Key::Backspace);
+        model.on_key(KeyCode::Backspace.into());
+        model.on_key(KeyCode::Backspace.into());
         type_keys(&mut model, "c");
-        model.on_key(Key::Enter);
+        model.on_key(KeyCode::Enter.into());
         assert_eq!(names(&model), ["c"]);
-        model.on_key(Key::Escape);
+        model.on_key(KeyCode::Esc.into());
         assert_eq!(names(&model).len(), 3);
     }
 
     #[test]
     fn the_selected_lock_stays_selected_when_the_order_changes() {
         let mut model = some();
-        model.on_key(Key::Down);
+        model.on_key(KeyCode::Down.into());
         type_keys(&mut model, "n");
         let locks = model.locks();
         assert_eq!(locks[model.selected(&locks)].name.as_str(), "b");
@@ -267,6 +242,7 @@ mod tests {
         assert_eq!(type_keys(&mut model, " "), Action::Pause(false));
         assert_eq!(type_keys(&mut model, "q"), Action::Quit);
         type_keys(&mut model, "/");
-        assert_eq!(model.on_key(Key::Interrupt), Action::Quit);
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(model.on_key(interrupt), Action::Quit);
     }
 }

@@ -1,6 +1,7 @@
 use leasehold::{
     ListedLock,
-    graph::{Certainty, Cycle, Process},
+    graph::{Certainty, Process},
+    printable,
 };
 use ratatui::{
     Frame,
@@ -14,10 +15,7 @@ use super::{
     looks::{Look, STEPS_PER_SECOND},
     model::{Mode, Model, longest_wait},
 };
-use crate::{
-    json::state,
-    words::{printable, short},
-};
+use crate::{json::state, words::short};
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
@@ -33,8 +31,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
     frame.render_widget(Paragraph::new(head_lines(model, address)), head);
     draw_locks(frame, model, locks);
     if let Some(look) = &model.look {
-        frame.render_widget(list("processes", process_lines(look)), processes);
-        frame.render_widget(cycle_list(&look.graph.cycles), cycles);
+        let block = Block::bordered().title(" processes ");
+        frame.render_widget(Paragraph::new(process_lines(look)).block(block), processes);
+        let (block, lines) = (Block::bordered().title(" cycles "), cycle_lines(look));
+        let list = Paragraph::new(lines).wrap(Wrap { trim: true }).block(block);
+        frame.render_widget(list, cycles);
     }
     frame.render_widget(Line::from(foot_line(model)).style(bold()), foot);
 }
@@ -72,19 +73,17 @@ fn head_lines(model: &Model, address: &str) -> Vec<Line<'static>> {
 }
 
 fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    const HEADS: [&str; 8] =
-        ["LOCK", "STATE", "WAITING", "LONGEST WAIT", "HELD FOR", "TTL LEFT", "FENCE", "HOLDER"];
-    let locks = model.locks();
-    let widths = [
-        Constraint::Fill(3),
-        Constraint::Length(5),
-        Constraint::Length(7),
-        Constraint::Length(12),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(16),
-        Constraint::Fill(4),
+    const COLUMNS: [(&str, Constraint); 8] = [
+        ("LOCK", Constraint::Fill(3)),
+        ("STATE", Constraint::Length(5)),
+        ("WAITING", Constraint::Length(7)),
+        ("LONGEST WAIT", Constraint::Length(12)),
+        ("HELD FOR", Constraint::Length(8)),
+        ("TTL LEFT", Constraint::Length(8)),
+        ("FENCE", Constraint::Length(16)),
+        ("HOLDER", Constraint::Fill(4)),
     ];
+    let locks = model.locks();
     let filter = match model.filter.as_str() {
         "" => String::new(),
         filter => format!(", filter {}", printable(filter)),
@@ -94,8 +93,8 @@ fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     // Rows far from the selected one are not seen: ten thousand of them would only cost time.
     let first = selected.saturating_sub(usize::from(area.height));
     let rows = locks.iter().skip(first).take(2 * usize::from(area.height)).map(|lock| row(lock));
-    let table = Table::new(rows, widths)
-        .header(Row::new(HEADS).style(bold()))
+    let table = Table::new(rows, COLUMNS.map(|(_, width)| width))
+        .header(Row::new(COLUMNS.map(|(head, _)| head)).style(bold()))
         .block(Block::bordered().title(title))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut at = TableState::default().with_selected(Some(selected - first));
@@ -106,7 +105,7 @@ fn row(lock: &ListedLock) -> Row<'static> {
     let lease = &lock.lease;
     let wait = if lease.waiters.is_empty() { "-".into() } else { short(longest_wait(lock)) };
     Row::new([
-        printable(lock.name.as_str()),
+        printable(lock.name.as_str()).into(),
         state(lease).into(),
         lease.waiters.len().to_string(),
         wait,
@@ -115,10 +114,6 @@ fn row(lock: &ListedLock) -> Row<'static> {
         lease.fence.to_string(),
         lease.label.clone(),
     ])
-}
-
-fn list<'a>(title: &'a str, lines: Vec<Line<'a>>) -> Paragraph<'a> {
-    Paragraph::new(lines).block(Block::bordered().title(format!(" {title} ")))
 }
 
 /// The processes, those that wait first.
@@ -137,7 +132,7 @@ fn process_line(process: &Process) -> Line<'static> {
         (true, false) => format!("{} waits for {waits}", process.label),
         (false, false) => format!("{} waits for {waits}, holds {holds}", process.label),
     };
-    Line::from(printable(&text))
+    Line::from(printable(&text).into_owned())
 }
 
 /// The first names of many.
@@ -150,16 +145,15 @@ fn some<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
     shown.join(" ")
 }
 
-fn cycle_list(cycles: &[Cycle]) -> Paragraph<'static> {
-    let lines = cycles.iter().map(|cycle| {
+fn cycle_lines(look: &Look) -> Vec<Line<'static>> {
+    let lines = look.graph.cycles.iter().map(|cycle| {
         let certainty = match cycle.certainty {
             Certainty::Certain => "certain",
             Certainty::Possible => "possible",
         };
         Line::from(format!("{certainty}: {}", printable(&cycle.to_string())))
     });
-    let lines: Vec<_> = lines.collect();
-    Paragraph::new(lines).wrap(Wrap { trim: true }).block(Block::bordered().title(" cycles "))
+    lines.collect()
 }
 
 fn foot_line(model: &Model) -> String {
@@ -167,11 +161,11 @@ fn foot_line(model: &Model) -> String {
         Mode::Filter => format!("filter: {}_  (enter keeps it, escape clears it)", printable(&model.filter)),
         Mode::Ask(lock) => format!(
             "end the lease of {} on {} (fence {})? [y/N]",
-            lock.lease.label.clone(),
+            lock.lease.label,
             printable(lock.name.as_str()),
             lock.lease.fence
         ),
-        Mode::Look if !model.message.is_empty() => printable(&model.message),
+        Mode::Look if !model.message.is_empty() => printable(&model.message).into(),
         Mode::Look => "w wanted  l longest wait  h longest hold  n name  / filter  space pause  r release  q quit".into(),
     }
 }

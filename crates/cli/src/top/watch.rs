@@ -1,6 +1,10 @@
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    thread,
+};
 
 use leasehold::{ForceReleased, ListedLock, LockRuntime, NamePattern};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::{
     select,
     signal::unix::{SignalKind, signal},
@@ -8,43 +12,39 @@ use tokio::{
 };
 
 use super::{
-    input::{self, Input},
     looks::look_on,
     model::{Action, Model},
-    screen::Screen,
     view::draw,
 };
 use crate::{
     args::{ServerArgs, TopArgs},
-    ending::{Cause, Failure},
+    ending::{Cause, CliError},
     server,
 };
 
 /// Shows the locks until it is told to quit.
-pub(crate) fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, Failure> {
+pub(crate) async fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Result<u8, CliError> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(Failure::usage(
+        return Err(CliError::usage(
             "top needs a terminal: for machines, write leasehold ls --json",
         ));
     }
-    let pattern = NamePattern::new(pattern).map_err(Failure::usage)?;
-    let tokio = server::tokio()?;
-    tokio.block_on(async {
-        let (builder, address) = server::settings(args, "leasehold top")?;
-        let shown = address.to_string();
-        let locks = server::connect(builder, address).await?;
-        watch(&locks, pattern, &shown).await
-    })
+    let pattern = NamePattern::new(pattern).map_err(CliError::usage)?;
+    let (builder, address) = server::settings(args, "leasehold top")?;
+    let shown = address.to_string();
+    let locks = server::connect(builder, address).await?;
+    watch(&locks, pattern, &shown).await
 }
 
-async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, Failure> {
+async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, CliError> {
     let (paused, is_paused) = watch::channel(false);
     let (sender, mut seen) = mpsc::channel(1);
     tokio::spawn(look_on(locks.clone(), pattern, is_paused, sender));
     let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(broken)?;
-    let mut screen = Screen::take().map_err(broken)?;
-    let mut inputs = input::read();
+    let _restored = RestoredTerminal;
+    let mut screen = ratatui::try_init().map_err(broken)?;
+    let mut inputs = read_terminal();
     let mut model = Model::default();
     loop {
         screen.draw(|frame| draw(frame, &model, address)).map_err(broken)?;
@@ -53,8 +53,8 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
             _ = terminated.recv() => Action::Quit,
             _ = interrupted.recv() => Action::Quit,
             input = inputs.recv() => match input {
-                Some(Input::Key(key)) => model.on_key(key),
-                Some(Input::Resized) => Action::Nothing,
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => model.on_key(key),
+                Some(_) => Action::Nothing,
                 // The terminal is gone.
                 None => Action::Quit,
             },
@@ -72,6 +72,28 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
     }
 }
 
+/// Gives the terminal back when it is dropped, as it was before.
+struct RestoredTerminal;
+
+impl Drop for RestoredTerminal {
+    fn drop(&mut self) {
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// Reads the terminal on a thread of its own, which ends with the process.
+fn read_terminal() -> mpsc::UnboundedReceiver<Event> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
 /// Ends a lease. Returns the result, for people.
 async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
     let ListedLock { name, lease, .. } = lock;
@@ -86,6 +108,6 @@ async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
-fn broken(error: io::Error) -> Failure {
-    Failure::new(Cause::Config, format!("the terminal does not work: {error}"))
+fn broken(error: io::Error) -> CliError {
+    CliError::new(Cause::Config, format!("the terminal does not work: {error}"))
 }

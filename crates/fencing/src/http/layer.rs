@@ -1,20 +1,13 @@
-use std::{
-    error::Error,
-    fmt,
-    future::{Future, poll_fn},
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use http::{HeaderMap, request::Parts};
+use http::request::Parts;
 use leasehold_core::{Clock, Instant, SettingError, Stamp, SystemClock};
 use tokio::{select, try_join};
 
 use super::{
-    answer::Answer,
+    answer::{Answer, Unnamed},
     headers::read_stamp,
+    problem::Problem,
     queues::{QueuedRequest, RequestTurn, ResourceQueues},
 };
 use crate::{
@@ -32,8 +25,8 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 /// than those of all requests in the layer, the layer tells the gate before the request waits.
 /// While it has requests for a resource, it remembers the highest stamp that the gate has reported,
 /// and refuses older ones at once, even those that wait already. A refused request is answered with
-/// a [`Problem`](super::Problem): 412 for a stale fence, 428 for no fence, 400 for a malformed one.
-/// An admitted request carries [`Fenced`](super::Fenced) in its extensions.
+/// a [`Problem`]: 412 for a stale fence, 428 for no fence, 400 for a malformed one.
+/// An admitted request carries [`Fenced`] in its extensions.
 ///
 /// Only for an admitted request does the layer ask the service behind it whether it is ready: a
 /// request that waits takes no permit of a concurrency limit behind the layer. The layer itself is
@@ -65,12 +58,12 @@ type Name = dyn for<'a> Fn(&'a mut Parts) -> NameFuture<'a> + Send + Sync;
 #[must_use = "a layer does nothing itself, wrap a service in it"]
 pub struct FenceLayer {
     gate: Arc<dyn FenceGate>,
-    pub(super) name: Arc<Name>,
+    name: Arc<Name>,
     queues: Arc<ResourceQueues>,
     refusals: Arc<Refusals>,
-    pub(super) clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
     max_waiting: usize,
-    pub(super) max_wait: Duration,
+    max_wait: Duration,
 }
 
 impl FenceLayer {
@@ -157,29 +150,33 @@ impl FenceLayer {
         self.queues.len()
     }
 
-    /// Reads the stamp of a request, and enters the queue of its resource.
-    pub(super) fn place(
-        &self,
-        resource: &str,
-        headers: &HeaderMap,
-    ) -> Result<QueuedRequest, Answer> {
-        let presented = read_stamp(headers)?;
-        let place = self.enter(resource, presented);
-        let place = place.map_err(|error| Answer::refused(error, resource))?;
+    /// Names the resource of a request, reads its stamp, and enters the queue; `None` if it needs no fence.
+    pub(super) async fn place(&self, parts: &mut Parts) -> Result<Option<QueuedRequest>, Answer> {
+        let Some(resource) = (self.name)(parts).await? else { return Ok(None) };
+        let place = self.enter(&resource, read_stamp(&parts.headers)?);
+        let place = place.map_err(|error| Answer::refused(error, &resource))?;
         if place.ahead > self.max_waiting {
-            return Err(Answer::Crowded(resource.into()));
+            let what = format!("too many requests wait for {resource:?}, nothing was written");
+            return Err(Answer::later(Problem::Busy, &format!("{what}; repeat this one")));
         }
-        Ok(place)
+        Ok(Some(place))
     }
 
-    /// Waits for the turn of a request, and asks the gate to admit it.
-    pub(super) async fn admit<'a>(
+    /// Waits for the turn of a request, asks the gate to admit it, and waits until the service is ready,
+    /// which may fail.
+    pub(super) async fn admit<'a, R>(
         &self,
         place: &'a QueuedRequest,
-        deadline: Instant,
-    ) -> Result<(RequestTurn<'a>, Admitted), Answer> {
-        let (resource, presented) = (&*place.resource, place.presented);
+        parts: &mut Parts,
+        ready: impl Future<Output = R>,
+    ) -> Result<(RequestTurn<'a>, R), Answer> {
+        let (resource, stamp) = (&*place.resource, place.presented);
+        let deadline = self.clock.now() + self.max_wait;
         let refused = |error| Answer::refused(error, resource);
+        let slow = || {
+            let what = format!("the requests for {resource:?} before this one took too long");
+            Answer::later(Problem::Busy, &format!("{what}, nothing was written; repeat it"))
+        };
         let asked = async |asked: GateFuture<'_>| {
             let judged = self.before(deadline, self.ask(place, asked)).await;
             judged.ok_or_else(|| Answer::unanswered(resource))?.map_err(refused)
@@ -189,23 +186,30 @@ impl FenceLayer {
             if !place.outranks {
                 return Ok(None);
             }
-            asked(self.gate.advance(resource, presented)).await.map(Some)
+            asked(self.gate.advance(resource, stamp)).await.map(Some)
         };
         let turn = async {
             let turn = self.before(deadline, self.turn(place)).await;
-            turn.ok_or_else(|| Answer::Slow(resource.into()))?.map_err(refused)
+            turn.ok_or_else(slow)?.map_err(refused)
         };
         // Both at once: the next request of the same lease stays behind this one.
         let (advanced, turn) = try_join!(biased; advanced, turn)?;
         // Those that waited for a request that hung may get their turn only at their deadline, too
         // late to ask the gate.
         if self.clock.now() >= deadline {
-            return Err(Answer::Slow(resource.into()));
+            return Err(slow());
         }
         // The gate is asked only now: a newer request may have been admitted meanwhile. After an
         // advance it answers `Again`; the first answer is the one to report.
-        let admitted = asked(self.gate.admit(resource, presented)).await?;
-        Ok((turn, advanced.unwrap_or(admitted)))
+        let admitted = asked(self.gate.admit(resource, stamp)).await?;
+        let Some(ready) = self.before(deadline, ready).await else {
+            let what =
+                format!("the service was not ready in time, nothing was written to {resource:?}");
+            return Err(Answer::later(Problem::Busy, &format!("{what}; repeat the request")));
+        };
+        let admitted = advanced.unwrap_or(admitted);
+        parts.extensions.insert(Fenced { resource: resource.into(), stamp, admitted });
+        Ok((turn, ready))
     }
 
     fn enter(&self, resource: &str, presented: Stamp) -> Result<QueuedRequest, GateError> {
@@ -234,20 +238,12 @@ impl FenceLayer {
     }
 
     /// Waits for a future until a deadline; `None` if the deadline comes first.
-    pub(super) async fn before<T>(
-        &self,
-        deadline: Instant,
-        future: impl Future<Output = T>,
-    ) -> Option<T> {
-        let mut future = pin!(future);
-        // Most futures are ready at once, and need no timer.
-        if let Poll::Ready(value) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
-            return Some(value);
-        }
+    async fn before<T>(&self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
         select! {
             biased;
             value = future => Some(value),
-            () = self.clock.sleep_until(deadline) => None,
+            // Most futures are ready at once: then no timer is made.
+            () = async { self.clock.sleep_until(deadline).await } => None,
         }
     }
 }
@@ -267,29 +263,18 @@ impl fmt::Debug for FenceLayer {
 /// fence.
 type NameFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, Unnamed>> + Send + 'a>>;
 
-/// Why the resource of a request has no name: the answer is 400, with this reason.
+/// The admission of a request by a [`FenceLayer`]; the handler finds it in the
+/// request's extensions.
 ///
-/// `?` converts every error to this type, such as that of an extractor. Its text is sent to the
-/// client.
+/// The storage behind the handler has to compare [`stamp`](Self::stamp) too, if more than one
+/// process writes to it, or if a write of a handler may go on after the handler has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unnamed(Box<str>);
-
-impl Unnamed {
-    /// The longest reason that is sent to the client.
-    const MAX_CHARS: usize = 200;
-
-    /// Makes a reason of your own; text after 200 characters is cut off.
-    pub fn because(reason: &str) -> Self {
-        Self(reason.chars().take(Self::MAX_CHARS).collect())
-    }
-
-    pub(super) fn reason(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<E: Error> From<E> for Unnamed {
-    fn from(error: E) -> Self {
-        Self::because(&error.to_string())
-    }
+#[non_exhaustive]
+pub struct Fenced {
+    /// The resource whose gate admitted the request.
+    pub resource: Box<str>,
+    /// The stamp that the request carried.
+    pub stamp: Stamp,
+    /// Whether the stamp is the first, newer than the last, or the same again.
+    pub admitted: Admitted,
 }

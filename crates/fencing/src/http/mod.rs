@@ -11,14 +11,18 @@
 //! as well, with the [`Fenced`] that the handler finds in the request's extensions.
 
 mod answer;
+mod body;
 mod headers;
 mod layer;
+mod problem;
 mod queues;
 mod service;
 #[cfg(test)]
 mod tests;
 
-pub use answer::Problem;
+pub use answer::Unnamed;
+pub use body::FencedBody;
 pub use headers::{HeaderError, put_stamp, read_stamp};
-pub use layer::{FenceLayer, Unnamed};
-pub use service::{FenceService, Fenced, FencedBody};
+pub use layer::{FenceLayer, Fenced};
+pub use problem::Problem;
+pub use service::FenceService;

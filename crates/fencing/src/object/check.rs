@@ -4,7 +4,11 @@ use object_store::{
     UpdateVersion, path::Path,
 };
 
-use super::{failure, gate::ObjectGate, metadata::WATERMARK};
+use super::{
+    failure,
+    gate::ObjectGate,
+    metadata::{self, WATERMARK},
+};
 
 impl ObjectGate {
     /// Checks that the store can do what a gate needs, with an object of its own below `folder`.
@@ -103,11 +107,7 @@ impl Trials<'_> {
         if found.attributes.get(&Attribute::Metadata(WATERMARK.into())).is_none() {
             return Err(self.cannot("the store keeps no metadata of an object"));
         }
-        let version = UpdateVersion { e_tag: found.meta.e_tag, version: found.meta.version };
-        if version.e_tag.is_none() && version.version.is_none() {
-            return Err(failure::unversioned(self.folder));
-        }
-        Ok(version)
+        metadata::version(found.meta, self.folder)
     }
 
     fn cannot(&self, what: &'static str) -> StoreError {

@@ -36,11 +36,6 @@ pub(super) fn contended(path: &Path, attempts: u32) -> StoreError {
     .for_resource(path.as_ref())
 }
 
-/// The store returns neither an ETag nor a version that a conditional write could name.
-pub(super) fn unversioned(path: &Path) -> StoreError {
-    cannot(path, "the store tells neither an ETag nor a version of the object")
-}
-
 /// An object was replaced, and has the ETag that it had before.
 pub(super) fn same_etag(path: &Path) -> StoreError {
     config(

@@ -2,8 +2,8 @@ use std::borrow::Cow;
 
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use object_store::{
-    Attribute, AttributeValue, Attributes, Error, GetOptions, GetResult, ObjectStore, PutMode,
-    UpdateVersion, path::Path,
+    Attribute, AttributeValue, Attributes, Error, GetOptions, GetResult, ObjectMeta, ObjectStore,
+    PutMode, UpdateVersion, path::Path,
 };
 
 use super::failure;
@@ -41,12 +41,8 @@ impl ObjectState {
         };
         let watermark =
             watermark(&found.attributes).map_err(|error| error.for_resource(path.as_ref()))?;
-        let version =
-            UpdateVersion { e_tag: found.meta.e_tag.clone(), version: found.meta.version.clone() };
-        if version.e_tag.is_none() && version.version.is_none() {
-            return Err(failure::unversioned(path));
-        }
-        Ok(Self { watermark, version: Some(version), object: with_body.then_some(found) })
+        let version = Some(version(found.meta.clone(), path)?);
+        Ok(Self { watermark, version, object: with_body.then_some(found) })
     }
 
     /// The mode of a write that takes effect only if nothing has changed since the look.
@@ -59,6 +55,16 @@ impl ObjectState {
         let seen = self.version.as_ref().and_then(|version| version.e_tag.as_deref());
         seen.is_some() && seen == e_tag
     }
+}
+
+/// The version that a conditional write can name; fails if the store tells none.
+pub(super) fn version(meta: ObjectMeta, path: &Path) -> Result<UpdateVersion, StoreError> {
+    let ObjectMeta { e_tag, version, .. } = meta;
+    if e_tag.is_none() && version.is_none() {
+        let what = "the store tells neither an ETag nor a version of the object";
+        return Err(failure::cannot(path, what));
+    }
+    Ok(UpdateVersion { e_tag, version })
 }
 
 /// The key of the watermark: letters only, which every store accepts, and every proxy passes on.

@@ -114,24 +114,14 @@ impl PostgresGate {
             check(resource)?;
             return Err(in_no_transaction(resource).into());
         }
-        let admitted = self.admit_within(conn, resource, presented).await;
+        let admitted = self.attempt(conn, resource, presented, Scope::Within).await;
+        let admitted = admitted.and_then(|one| one.ok_or_else(|| unseen(resource).into()));
         if admitted.is_err() {
             // This statement fails, and so the transaction; if it cannot be sent, nothing can
             // commit.
             let _ = sqlx::query(SPOIL).persistent(false).execute(conn).await;
         }
         admitted
-    }
-
-    async fn admit_within(
-        &self,
-        conn: &mut PgConnection,
-        resource: &str,
-        presented: Stamp,
-    ) -> Result<Admitted, GateError> {
-        check(resource)?;
-        let admitted = self.attempt(conn, resource, presented, Scope::Within).await?;
-        admitted.ok_or_else(|| unseen(resource).into())
     }
 
     /// Admits in a transaction of its own, which commits at once.
@@ -163,6 +153,7 @@ impl PostgresGate {
         presented: Stamp,
         scope: Scope,
     ) -> Result<Option<Admitted>, GateError> {
+        check(resource)?;
         let failed = |error| failed(&error, resource, scope);
         let (fence, lease) = (i64::from(presented.fence), presented.lease.to_string());
         let admit = sqlx::query(safe(&self.table.admit)).bind(resource).bind(fence).bind(lease);

@@ -9,8 +9,16 @@ use crate::{
 /// Whether a gate's script has admitted the stamp, and so has written.
 pub(super) fn is_admitted(reply: &Value) -> bool {
     let Value::Array(parts) = reply else { return false };
-    let word = parts.first().map(text).unwrap_or_default();
-    ["first", "newer", "again"].contains(&word.as_str())
+    parts.first().is_some_and(|word| admitted(&text(word)).is_some())
+}
+
+fn admitted(word: &str) -> Option<Admitted> {
+    match word {
+        "first" => Some(Admitted::First),
+        "newer" => Some(Admitted::Newer),
+        "again" => Some(Admitted::Again),
+        _ => None,
+    }
 }
 
 /// Reads the answer of a gate's script: the verdict, and the answer of a wrapped script.
@@ -23,20 +31,20 @@ pub(super) fn read(
     let Value::Array(parts) = reply else { return Err(not_understood(resource, &reply).into()) };
     let mut parts = parts.into_iter();
     let (word, more) = (parts.next().unwrap_or(Value::Nil), parts.next().unwrap_or(Value::Nil));
-    let admitted = match text(&word).as_str() {
-        "first" => Admitted::First,
-        "newer" => Admitted::Newer,
-        "again" => Admitted::Again,
+    let verdict = text(&word);
+    if let Some(admitted) = admitted(&verdict) {
+        refusals.admitted();
+        return Ok((admitted, more));
+    }
+    Err(match verdict.as_str() {
         "stale" => {
             let highest = text(&more).parse().map_err(|_| corrupt(resource, &more))?;
-            return Err(refusals.refuse(resource, presented, highest).into());
+            refusals.refuse(resource, presented, highest).into()
         }
-        "failed" => return Err(failed(resource, &text(&more)).into()),
-        "corrupt" => return Err(corrupt(resource, &more).into()),
-        _ => return Err(not_understood(resource, &word).into()),
-    };
-    refusals.admitted();
-    Ok((admitted, more))
+        "failed" => failed(resource, &text(&more)).into(),
+        "corrupt" => corrupt(resource, &more).into(),
+        _ => not_understood(resource, &word).into(),
+    })
 }
 
 /// The error of a call without an answer. If a script does not compile, the error is the caller's.
