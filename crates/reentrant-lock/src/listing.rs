@@ -181,9 +181,10 @@ impl Walk {
         match engine.counted(engine.store.ask(now, scan, deadline).await) {
             Ok(page) => {
                 for name in page.names {
-                    let is_new = match self.seen.len() < SEEN {
-                        true => self.seen.insert(name.clone()),
-                        false => !self.seen.contains(&name),
+                    let is_new = if self.seen.len() < SEEN {
+                        self.seen.insert(name.clone())
+                    } else {
+                        !self.seen.contains(&name)
                     };
                     self.names.extend(is_new.then_some(name));
                 }

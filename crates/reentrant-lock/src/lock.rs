@@ -314,7 +314,7 @@ impl Acquire {
         };
         let Self { lock, limit, outage_patience, max_hold, min_hold, label, renews, .. } = self;
         let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
-        let (owner, owned) = match (self.owner, Owner::of_scope(runtime)) {
+        let (owner, comes_from) = match (self.owner, Owner::of_scope(runtime)) {
             (Some(owner), _) => (Some(owner), Owned::Given),
             (None, Some(owner)) => (Some(owner), Owned::Scoped),
             (None, None) => (None, Owned::Fresh),
@@ -334,7 +334,7 @@ impl Acquire {
             keep_idle,
             label,
             owner,
-            caller: Caller::here(owned),
+            caller: Caller::here(comes_from),
             recall_ends: None,
         })
     }
@@ -347,11 +347,10 @@ impl Acquire {
             WaitLimit::For(wait) => wait,
             WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
         };
-        let (keep_idle, outage_patience) = (self.lock.keep_idle, self.outage_patience);
-        let timing = Timing { wait, keep_idle, outage_patience, ..self.lock.engine.timing };
-        let Timing { ttl, acks, .. } = timing.validated()?;
-        let ttl = self.ttl.map_or(Ok(ttl), Ttl::new)?;
-        let acks = self.replication.unwrap_or(acks);
+        let (outage_patience, keep_idle) = (self.outage_patience, self.lock.keep_idle);
+        let timing = Timing { wait, outage_patience, keep_idle, ..self.lock.engine.timing };
+        let ttl = self.ttl.map_or(Ok(timing.ttl), Ttl::new)?;
+        let acks = self.replication.unwrap_or(timing.validated()?.acks);
         if self.max_hold == Some(Duration::ZERO) {
             return Err(OptionsError::MaxHold);
         }

@@ -241,7 +241,7 @@ impl AcquireAll {
             return Err(AcquireError::Options { lock, option: OptionsError::MinHold });
         }
         let started = engine.clock.now();
-        let waited = || engine.clock.now().saturating_since(started);
+        let so_far = || engine.clock.now().saturating_since(started);
         let gives_back = engine.rules.gives_back;
         let mut taken = Taken { guards: Vec::with_capacity(locks.names.len()), gives_back };
         let mut lost = FuturesUnordered::new();
@@ -250,23 +250,23 @@ impl AcquireAll {
             acquire.lock.name = name.clone();
             if let WaitLimit::For(wait) = how.limit {
                 // One wait is for all.
-                acquire.limit = WaitLimit::For(wait.saturating_sub(waited()));
+                acquire.limit = WaitLimit::For(wait.saturating_sub(so_far()));
             }
             let guard = select! {
                 biased;
                 guard = acquire.into_future() => guard,
-                Some(loss) = lost.next() => Err(lost_before(engine, loss)),
+                Some(first) = lost.next() => Err(lost_before(engine, first)),
             };
             let guard = guard.map_err(|mut error| {
                 match &mut error {
-                    AcquireError::Timeout(timeout) => timeout.waited = waited(),
-                    AcquireError::Unavailable(unavailable) => unavailable.waited = waited(),
+                    AcquireError::Timeout(timeout) => timeout.waited = so_far(),
+                    AcquireError::Unavailable(unavailable) => unavailable.waited = so_far(),
                     _ => {}
                 }
                 error
             })?;
-            let lease = guard.lease();
-            lost.push(async move { lease.until_lost().await });
+            let taken_lease = guard.lease();
+            lost.push(async move { taken_lease.until_lost().await });
             taken.guards.push(guard);
         }
         let leases = AllLeases(taken.guards.iter().map(Guard::lease).collect());
@@ -278,7 +278,7 @@ impl AcquireAll {
             }
         }
         match leases.loss() {
-            Some(loss) => Err(lost_before(engine, loss)),
+            Some(first) => Err(lost_before(engine, first)),
             None => Ok(AllGuard { leases, guards: mem::take(&mut taken.guards) }),
         }
     }

@@ -17,7 +17,7 @@ use leasehold_core::{
     outage::{OutageWatch, WatchedStore},
 };
 use leasehold_watchdog::{Watchdog, Watches};
-use tokio::{runtime::Handle, sync::watch};
+use tokio::sync::watch;
 
 use crate::{owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing};
 
@@ -115,7 +115,7 @@ impl Engine {
     /// Runs work in the background that a fork of this process leaves alone.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let work = AtHome::new(self.outages().origin(), &self.clock, Box::pin(work));
-        drop(self.handle().spawn(work));
+        drop(self.executor.handle().spawn(work));
     }
 
     /// The series of a class.
@@ -145,10 +145,6 @@ impl Engine {
     /// Subscribes to the messages of the store, from the first call on.
     pub(crate) fn listen(&self) {
         self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        self.executor.handle()
     }
 
     /// Whether the tasks of this runtime have ended: no lease is renewed, and no place is kept.

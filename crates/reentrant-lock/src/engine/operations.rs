@@ -11,7 +11,7 @@ use leasehold_core::{
     outage::{OutageWatch, WatchedStore},
     store::{ForceRelease, ForceReleaseAnswer, Inspect, Inspection, only},
 };
-use leasehold_watchdog::{Watchdog, Watches};
+use leasehold_watchdog::{HeldLease, Watchdog, Watches};
 use tokio::{select, sync::watch};
 
 use crate::{
@@ -259,7 +259,7 @@ impl Engine {
         loop {
             let leases = self.watches.leases();
             let held = leases.iter().filter(|lease| lease.is_held());
-            let lost: Vec<_> = held.map(|lease| lease.lost()).collect();
+            let lost: Vec<_> = held.map(HeldLease::lost).collect();
             if lost.is_empty() {
                 return;
             }

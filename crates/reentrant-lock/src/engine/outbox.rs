@@ -16,7 +16,7 @@ pub(crate) struct Outbox {
     changed: Notify,
     /// Commands that no task waits for: only so many are sent at a time.
     pub(super) background: Semaphore,
-    /// Withdrawals whose ttl is over: only so many are sent, or pause, at a time.
+    /// Withdrawals whose ttl is over: one at a time is sent, or pauses.
     pub(super) late: Arc<Semaphore>,
 }
 
@@ -44,14 +44,13 @@ impl Default for Outbox {
             state: Mutex::default(),
             changed: Notify::new(),
             background: Semaphore::new(Self::BACKGROUND),
-            late: Arc::new(Semaphore::new(Self::LATE)),
+            late: Arc::new(Semaphore::new(1)),
         }
     }
 }
 
 impl Outbox {
     const BACKGROUND: usize = 64;
-    const LATE: usize = 16;
     /// The most commands beside releases of turns. What exceeds it ends by its ttl.
     const MAX: usize = 64 * 1024;
 

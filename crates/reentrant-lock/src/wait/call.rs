@@ -190,7 +190,7 @@ impl AcquireCall {
             }
             NoLease::TimedOut if !self.knows(NameState::is_known_held) => {}
             NoLease::TimedOut | NoLease::Busy | NoLease::Releasing | NoLease::Dismissed => {
-                tally.finds_held()
+                tally.finds_held();
             }
         }
         self.timeout(line).await
@@ -205,7 +205,13 @@ impl AcquireCall {
             let (lock, draining) = (self.name.clone(), self.engine.ending.is_draining());
             return AcquireError::ShutDown { lock, draining };
         }
-        runtime_stopped().for_lock(&self.name).into()
+        // No task is left that would renew a lease.
+        let stopped = StoreError::new(
+            StoreErrorKind::Config,
+            "the tokio runtime that the lock runtime lives on has stopped",
+            "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
+        );
+        stopped.for_lock(&self.name).into()
     }
 
     /// The runtime was made in another process.
@@ -229,13 +235,4 @@ impl AcquireCall {
         }
         Ok(guard)
     }
-}
-
-/// No task is left that would renew a lease.
-fn runtime_stopped() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Config,
-        "the tokio runtime that the lock runtime lives on has stopped",
-        "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
-    )
 }

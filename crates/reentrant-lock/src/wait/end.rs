@@ -19,8 +19,13 @@ impl AcquireCall {
     /// The error of a call whose time was over before it sent a command, or sent another.
     pub(super) async fn too_late(&self) -> AcquireError {
         if self.tries {
-            // Nothing was sent, so whether the lock is taken is unknown.
-            return failed(&self.engine, &self.name, self.started, unasked());
+            // Its process was not scheduled, so whether the lock is taken is unknown.
+            let unasked = StoreError::new(
+                StoreErrorKind::Definite,
+                "the time of the call was over before it could ask the server",
+                "try again; look for blocking code on the executor of the call",
+            );
+            return failed(&self.engine, &self.name, self.started, unasked);
         }
         if self.is_silent_throughout() {
             return unavailable(&self.engine, &self.name, self.started, None);
@@ -51,7 +56,12 @@ impl AcquireCall {
     }
 
     pub(super) fn unheard(&self) -> AcquireError {
-        failed(&self.engine, &self.name, self.started, unheard_by_a_try())
+        let error = StoreError::new(
+            StoreErrorKind::Indeterminate,
+            unheard().what().to_owned(),
+            "check server and network; a server that is slow needs a longer command_timeout()",
+        );
+        failed(&self.engine, &self.name, self.started, error)
     }
 
     /// The error of a try that stands behind others of its process, if they ask in vain.
@@ -228,14 +238,6 @@ pub(super) fn holder_in(engine: &Engine, inspection: Inspection) -> Option<Holde
     }
 }
 
-fn unheard_by_a_try() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Indeterminate,
-        unheard().what().to_owned(),
-        "check server and network; a server that is slow needs a longer command_timeout()",
-    )
-}
-
 /// A call that needs no replica waits for one of its process that does.
 fn stands_behind() -> StoreError {
     StoreError::new(
@@ -244,15 +246,6 @@ fn stands_behind() -> StoreError {
         "check the replicas and their lag, or give calls that need none a lock runtime of their own",
     )
     .as_answer()
-}
-
-/// The time of a call was over before it could ask: its process was not scheduled.
-fn unasked() -> StoreError {
-    StoreError::new(
-        StoreErrorKind::Definite,
-        "the time of the call was over before it could ask the server",
-        "try again; look for blocking code on the executor of the call",
-    )
 }
 
 /// Nothing was heard, and nothing has failed so far.
