@@ -11,8 +11,7 @@ use leasehold_core::{
     Instant, LockName, RuntimeLabel, Terms, Ttl,
     lease::LossReason,
     metric::{ClassMetrics, WakeSource},
-    outage::Watched,
-    store::{Acquire, AcquireAnswer},
+    store::{Acquire, AcquireAnswer, StoreFuture},
 };
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
@@ -58,7 +57,7 @@ pub(super) struct InLine<'a> {
 struct FirstCommand<'a> {
     sent_at: Instant,
     deadline: Instant,
-    reply: Watched<'a, AcquireAnswer>,
+    reply: StoreFuture<'a, AcquireAnswer>,
 }
 
 /// A lease that a task has taken under the lock of its name, and that is not counted yet.
@@ -113,7 +112,8 @@ impl<'a> InLine<'a> {
         let watermark = begun.max(engine.watermarks.of(sent_at, name));
         let (name, label) = (name.clone(), request.label.as_ref().unwrap_or(&engine.label).clone());
         let command = Acquire { name, id, ttl, acks, watermark, label, keeps, wait: heartbeat };
-        FirstCommand { sent_at, deadline, reply: engine.store.ask(sent_at, command, deadline) }
+        let reply = Box::pin(engine.store.ask(sent_at, command, deadline));
+        FirstCommand { sent_at, deadline, reply }
     }
 
     /// The deadline of its own command, until that is answered.
