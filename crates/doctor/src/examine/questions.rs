@@ -8,7 +8,7 @@ use redis::{Value, cmd};
 use super::client::ServerClient;
 use crate::{
     ClockOffset,
-    facts::{ClusterNode, Fields, Mark, NotRead, Reading, RoundTrips},
+    facts::{ClusterTold, Fields, Mark, NotRead, Reading, RoundTrips},
 };
 
 /// The sections of `INFO` that the rules read. Before Redis 7, one command has one section.
@@ -58,14 +58,11 @@ pub(super) async fn settings(client: &ServerClient) -> Reading<Fields> {
 }
 
 /// How many replicas a master names in answer to `ROLE`: its name, its offset, and they.
-pub(super) async fn role(client: &ServerClient) -> Reading<usize> {
-    match client.ask(&cmd("ROLE")).await? {
-        Value::Array(parts) => match parts.get(2) {
-            Some(Value::Array(replicas)) => Ok(replicas.len()),
-            _ => Err(NotRead::Strange),
-        },
-        _ => Err(NotRead::Strange),
-    }
+pub(super) async fn role(client: &ServerClient) -> Option<usize> {
+    let told = client.ask(&cmd("ROLE")).await.ok()?;
+    let Value::Array(parts) = told else { return None };
+    let Some(Value::Array(replicas)) = parts.get(2) else { return None };
+    Some(replicas.len())
 }
 
 /// Whether acknowledgements may be waited for: here for those of no replica, which are there at
@@ -94,14 +91,14 @@ pub(super) async fn mark(client: &ServerClient, key: String) -> Reading<Mark> {
 pub(super) async fn cluster_node(
     client: &ServerClient,
     config: &RedisConfig,
-) -> Reading<ClusterNode> {
+) -> Reading<ClusterTold> {
     let told = client.ask(cmd("CLUSTER").arg("INFO")).await?;
     let mut info = Fields::default();
     info.add(&text(&told).ok_or(NotRead::Strange)?);
     let slots = client.ask(cmd("CLUSTER").arg("SLOTS")).await.ok();
     let place = Endpoint::of(config.address.info().addr());
     let replicas = slots.zip(place).and_then(|(slots, place)| healthy_replicas(&slots, &place));
-    Ok(ClusterNode { info, replicas })
+    Ok(ClusterTold { info, replicas })
 }
 
 /// How many replicas of a master are well: `CLUSTER SLOTS` has them behind their master.
