@@ -43,7 +43,7 @@ pub(super) fn connect_store_lazy(
     runtime_id: RuntimeId,
 ) -> Result<Arc<dyn LockStore>, StoreError> {
     if config.address.quorum().is_some() {
-        return Ok(Arc::new(lazy_quorum(config, clock, runtime, runtime_id)?));
+        return Ok(Arc::new(lazy_quorum(config, clock, runtime)?));
     }
     if config.address.cluster().is_some() {
         return Ok(Arc::new(ClusterStore::lazy(config, clock, runtime, runtime_id)?));

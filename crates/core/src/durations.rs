@@ -12,8 +12,6 @@ pub const LONGEST_NAP: Duration = Duration::from_secs(5);
 /// For how long a thread may take its process for the same. No fork is that fast: the fastest take
 /// some 50 µs. It spares most of the calls to the system, which take up to 0.3 µs.
 pub(crate) const SAME_PROCESS: Duration = Duration::from_micros(10);
-/// The end of an outage shorter than this is not logged at once, but with the next summary.
-pub(crate) const BLIP: Duration = Duration::from_secs(1);
 
 /// How long a store remembers a withdrawn acquisition.
 pub const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);

@@ -8,8 +8,7 @@ use std::{
 };
 
 use leasehold_core::{QuorumSettings, StoreError};
-
-use super::ClockOffset;
+use leasehold_redis::Endpoint;
 
 /// An answer, or why there is none.
 pub(crate) type Reading<T> = Result<T, NotRead>;
@@ -54,7 +53,7 @@ pub(crate) struct Facts {
 #[derive(Debug)]
 pub(crate) enum Deployment {
     Server,
-    Sentinels(Sentinels),
+    Sentinels(SentinelsTold),
     /// How many slots have an owner; the error if no node answered.
     Cluster(Result<u32, StoreError>),
     /// Independent masters, of which a majority grants, and how they are used.
@@ -89,7 +88,7 @@ pub(crate) struct ServerTold {
     /// The answer to `CONFIG GET`; an empty one counts as not read.
     pub(crate) settings: Reading<Fields>,
     /// How many replicas `ROLE` names; asked only if `INFO` could not be read.
-    pub(crate) role: Option<Reading<usize>>,
+    pub(crate) role: Option<usize>,
     pub(crate) timing: Reading<RoundTrips>,
     /// Whether every kind of command could be run by scripts.
     pub(crate) scripts: Result<(), StoreError>,
@@ -98,9 +97,9 @@ pub(crate) struct ServerTold {
     /// Whether `WAIT` or `WAITAOF` may be run, if acknowledgements are asked for.
     pub(crate) acks: Option<Reading<()>>,
     /// What a node says about its Cluster; `None` of other servers.
-    pub(crate) node: Option<Reading<ClusterNode>>,
-    /// What its boot mark says; `None` of a server that is no node of a quorum.
-    pub(crate) mark: Option<Reading<Mark>>,
+    pub(crate) node: Option<Reading<ClusterTold>>,
+    /// What the boot mark of a node of a quorum says, if it could be read.
+    pub(crate) mark: Option<Mark>,
 }
 
 impl ServerTold {
@@ -131,9 +130,8 @@ impl ServerTold {
     /// How many replicas the server sees.
     pub(crate) fn replicas(&self) -> Option<usize> {
         let of_node = || self.node.as_ref()?.as_ref().ok()?.replicas;
-        let by_role = || self.role.as_ref()?.as_ref().ok().copied();
         let by_info = self.info.as_ref().ok().and_then(Fields::replicas);
-        by_info.or_else(by_role).or_else(of_node)
+        by_info.or(self.role).or_else(of_node)
     }
 }
 
@@ -186,9 +184,47 @@ pub(crate) struct RoundTrips {
     pub(crate) margin: Duration,
 }
 
+/// How far a server's clock is from that of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClockOffset {
+    /// The server's clock is ahead.
+    Ahead(Duration),
+    /// The server's clock is behind.
+    Behind(Duration),
+}
+
+impl ClockOffset {
+    /// The offset of a clock that shows `server` when another shows `here`.
+    pub(crate) fn between(server: Duration, here: Duration) -> Self {
+        match server.checked_sub(here) {
+            Some(ahead) => Self::Ahead(ahead),
+            None => Self::Behind(here.saturating_sub(server)),
+        }
+    }
+
+    /// The offset without its direction.
+    pub fn by(self) -> Duration {
+        match self {
+            Self::Ahead(by) | Self::Behind(by) => by,
+        }
+    }
+}
+
+/// As `2.5s ahead`.
+impl fmt::Display for ClockOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if matches!(self, Self::Ahead(_)) { "ahead" } else { "behind" };
+        match u64::try_from(self.by().as_millis()).unwrap_or(u64::MAX) {
+            0 => f.write_str("less than 1ms off"),
+            millis => write!(f, "{:?} {way}", Duration::from_millis(millis)),
+        }
+    }
+}
+
 /// What a node says about its Cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ClusterNode {
+pub(crate) struct ClusterTold {
     /// The fields of `CLUSTER INFO`.
     pub(crate) info: Fields,
     /// How many healthy replicas this node has, by `CLUSTER SLOTS`.
@@ -208,11 +244,11 @@ pub(crate) enum Mark {
 
 /// The Sentinels of an address.
 #[derive(Debug)]
-pub(crate) struct Sentinels {
+pub(crate) struct SentinelsTold {
     /// The name of the master.
     pub(crate) name: String,
     /// The server that most of them name.
-    pub(crate) master: Option<String>,
+    pub(crate) master: Option<Endpoint>,
     /// All that the address lists.
     pub(crate) all: Vec<SentinelFacts>,
 }
@@ -228,7 +264,7 @@ pub(crate) struct SentinelFacts {
 /// The master that a Sentinel names.
 #[derive(Debug)]
 pub(crate) struct NamedMaster {
-    pub(crate) place: String,
+    pub(crate) master: Endpoint,
     pub(crate) watched: Reading<WatchedMaster>,
 }
 
@@ -247,14 +283,30 @@ pub(crate) struct WatchedMaster {
     pub(crate) is_down: bool,
 }
 
-impl Sentinels {
-    /// The Sentinels that answered: their endpoints, and the master that each names.
-    pub(crate) fn answers(&self) -> impl Iterator<Item = (&str, Option<&NamedMaster>)> {
-        self.all.iter().filter_map(|one| Some((&*one.place, one.told.as_ref().ok()?.as_ref())))
+impl SentinelsTold {
+    /// What the Sentinels that answered name: the master, if they know one of that name.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = Option<&NamedMaster>> {
+        self.all.iter().filter_map(|one| Some(one.told.as_ref().ok()?.as_ref()))
     }
 
     /// What the Sentinels that answered know of the master.
-    pub(crate) fn watched(&self) -> impl Iterator<Item = (&str, &WatchedMaster)> {
-        self.answers().filter_map(|(place, named)| Some((place, named?.watched.as_ref().ok()?)))
+    pub(crate) fn watched(&self) -> impl Iterator<Item = &WatchedMaster> {
+        self.answers().flatten().filter_map(|named| named.watched.as_ref().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_has_a_direction() {
+        let at = Duration::from_millis;
+        assert_eq!(ClockOffset::between(at(5), at(3)), ClockOffset::Ahead(at(2)));
+        let behind = ClockOffset::between(at(3), at(5));
+        assert_eq!((behind, behind.by()), (ClockOffset::Behind(at(2)), at(2)));
+        let precise = ClockOffset::Ahead(Duration::from_nanos(2_500_000_017));
+        assert_eq!(precise.to_string(), "2.5s ahead");
+        assert_eq!(ClockOffset::Behind(Duration::ZERO).to_string(), "less than 1ms off");
     }
 }

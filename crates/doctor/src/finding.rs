@@ -1,6 +1,6 @@
 use std::{borrow::Cow, fmt};
 
-use leasehold_core::printable;
+use leasehold_core::{StoreError, printable};
 use tracing::Level;
 
 /// One thing that a diagnosis found: what it is, what it endangers, and what cures it.
@@ -27,18 +27,19 @@ impl Finding {
     pub(super) fn new(
         severity: Severity,
         topic: Topic,
+        promises: &[Promise],
         what: impl Into<Cow<'static, str>>,
         cure: impl Into<Cow<'static, str>>,
     ) -> Self {
         // Settings and answers of servers are quoted in them.
         let shown = |text: Cow<'static, str>| printable(&text).into_owned().into();
         let (what, cure) = (shown(what.into()), shown(cure.into()));
-        Self { severity, topic, promises: Vec::new(), servers: Vec::new(), what, cure }
+        Self { severity, topic, promises: promises.into(), servers: Vec::new(), what, cure }
     }
 
-    /// The same finding, with the promises that it endangers.
-    pub(super) fn endangers(self, promises: &[Promise]) -> Self {
-        Self { promises: promises.into(), ..self }
+    /// What an error says, which endangers no promise.
+    pub(super) fn of_error(severity: Severity, topic: Topic, error: &StoreError) -> Self {
+        Self::new(severity, topic, &[], error.what().to_owned(), error.remedy().to_owned())
     }
 
     /// The same finding, about a server.

@@ -18,6 +18,7 @@ mod tests;
 mod values;
 
 pub use examine::Examiner;
+pub use facts::ClockOffset;
 pub use finding::{Finding, Promise, Severity, Topic};
-pub use report::{ClockOffset, Diagnosis, ExaminedServer};
+pub use report::{Diagnosis, ExaminedServer};
 pub use rules::Expected;

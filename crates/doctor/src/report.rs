@@ -2,7 +2,7 @@ use std::{cmp::Reverse, fmt, time::Duration};
 
 use super::{
     Expected, Finding, Severity, Topic,
-    facts::{Facts, ServerFacts, ServerTold},
+    facts::{ClockOffset, Facts, ServerFacts, ServerTold},
     rules,
 };
 
@@ -42,7 +42,7 @@ impl Diagnosis {
 
     /// A diagnosis that could not be made.
     pub(crate) fn not_made(address: String, what: &'static str, cure: &'static str) -> Self {
-        let finding = Finding::new(Severity::Danger, Topic::NotExamined, what, cure);
+        let finding = Finding::new(Severity::Danger, Topic::NotExamined, &[], what, cure);
         Self { address: Some(address), findings: vec![finding], servers: Vec::new() }
     }
 
@@ -157,53 +157,14 @@ impl fmt::Display for ExaminedServer {
     }
 }
 
-/// How far a server's clock is from that of this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ClockOffset {
-    /// The server's clock is ahead.
-    Ahead(Duration),
-    /// The server's clock is behind.
-    Behind(Duration),
-}
-
-impl ClockOffset {
-    /// The offset of a clock that shows `server` when another shows `here`.
-    pub(crate) fn between(server: Duration, here: Duration) -> Self {
-        match server.checked_sub(here) {
-            Some(ahead) => Self::Ahead(ahead),
-            None => Self::Behind(here.saturating_sub(server)),
-        }
-    }
-
-    /// The offset without its direction.
-    pub fn by(self) -> Duration {
-        match self {
-            Self::Ahead(by) | Self::Behind(by) => by,
-        }
-    }
-}
-
-/// As `2.5s ahead`.
-impl fmt::Display for ClockOffset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = if matches!(self, Self::Ahead(_)) { "ahead" } else { "behind" };
-        match u64::try_from(self.by().as_millis()).unwrap_or(u64::MAX) {
-            0 => f.write_str("less than 1ms off"),
-            millis => write!(f, "{:?} {way}", Duration::from_millis(millis)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use leasehold_core::{StoreError, StoreErrorKind};
-
     use super::*;
     use crate::{
         facts::{Deployment, NotRead},
         tests::{Scene, healthy, set},
     };
+    use leasehold_core::{StoreError, StoreErrorKind};
 
     fn diagnosis(servers: impl IntoIterator<Item = Result<ServerTold, StoreError>>) -> Diagnosis {
         let server = |(number, told)| ServerFacts { place: format!("h{number}:6379"), told };
@@ -248,16 +209,5 @@ mod tests {
             clock less than 1ms off\n    h2:6379: not reached";
         assert_eq!(shown, expected);
         assert_eq!(Diagnosis::without_server().to_string(), "there is no server to examine");
-    }
-
-    #[test]
-    fn an_offset_has_a_direction() {
-        let at = Duration::from_millis;
-        assert_eq!(ClockOffset::between(at(5), at(3)), ClockOffset::Ahead(at(2)));
-        let behind = ClockOffset::between(at(3), at(5));
-        assert_eq!((behind, behind.by()), (ClockOffset::Behind(at(2)), at(2)));
-        let precise = ClockOffset::Ahead(Duration::from_nanos(2_500_000_017));
-        assert_eq!(precise.to_string(), "2.5s ahead");
-        assert_eq!(ClockOffset::Behind(Duration::ZERO).to_string(), "less than 1ms off");
     }
 }

@@ -3,17 +3,18 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use leasehold_core::{FenceSettings, Replication, Ttl};
-use proptest::prelude::*;
+use leasehold_redis::Endpoint;
 
 use crate::{
     ClockOffset, Expected, Finding, Severity, Topic,
     facts::{
-        Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, Sentinels, ServerTold,
+        Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, SentinelsTold, ServerTold,
         WatchedMaster,
     },
     rules::Case,
     values::{config, text},
 };
+use proptest::prelude::*;
 
 /// One server, and what is expected of it.
 pub(super) struct Scene {
@@ -100,7 +101,8 @@ pub(super) fn healthy() -> ServerTold {
 }
 
 /// So many Sentinels that agree on a master with two replicas.
-pub(super) fn group(count: usize) -> Sentinels {
+pub(super) fn group(count: usize) -> SentinelsTold {
+    let master = || Endpoint { host: "m".into(), port: 6379 };
     let sentinel = |number| {
         let watched = WatchedMaster {
             quorum: Some(2),
@@ -109,11 +111,11 @@ pub(super) fn group(count: usize) -> Sentinels {
             down_after: Some(Duration::from_secs(5)),
             is_down: false,
         };
-        let named = NamedMaster { place: "m:6379".into(), watched: Ok(watched) };
+        let named = NamedMaster { master: master(), watched: Ok(watched) };
         SentinelFacts { place: format!("s{number}:26379"), told: Ok(Some(named)) }
     };
     let all = (0..count).map(sentinel).collect();
-    Sentinels { name: "orders".into(), master: Some("m:6379".into()), all }
+    SentinelsTold { name: "orders".into(), master: Some(master()), all }
 }
 
 /// The severity, topic and promises of each finding.

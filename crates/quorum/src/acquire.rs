@@ -11,13 +11,12 @@ use leasehold_core::{
 
 use super::{
     claims::{Candidate, Claim, ClaimGuard},
-    command::{NodeCommand, Word},
     failure::still_tried,
-    node::QuorumNode,
+    node::{NodeCommand, QuorumNode, Word},
     pushes::publish,
     round::{Round, round},
     state::Quorum,
-    tally::{Refusal, count, kth_longest},
+    tally::Refusal,
     vote::{VoteOutcome, vote},
 };
 use crate::durations::STEPS_BACK;
@@ -33,10 +32,10 @@ pub(super) async fn acquire<N: QuorumNode>(
     (life, one_first): (Duration, bool),
     deadline: Instant,
 ) -> Result<AcquireAnswer, StoreError> {
-    quorum.nodes.check(command.ttl, command.acks)?;
+    quorum.check(command.ttl, command.acks)?;
     let claim = quorum.claims.enter(command.id);
     let mut candidate = Candidate { life, waited: claim.waited(), command };
-    let turn = claim.turn(&*quorum.nodes.clock, deadline).await;
+    let turn = claim.turn(&*quorum.clock, deadline).await;
     let outcome = if turn.is_some() {
         let Acquire { ref name, id, .. } = candidate.command;
         match confirm(quorum, name, id, deadline).await? {
@@ -95,19 +94,17 @@ async fn confirm<N: QuorumNode>(
     let Some(record) = record.filter(|record| record.name == *name && !record.is_ending) else {
         return Ok(None);
     };
-    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
     let word = Word::Settle { attempt: record.attempt, fence: record.last.get() };
-    let command = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
-    let enough = |round: &Round| count(round.done) >= needed;
-    let mut round = round(nodes, record.asked, command, deadline, enough).await;
-    if enough(&round) {
-        let remaining = kth_longest(&mut round.left, needed);
-        let (first, last) = (record.first, record.last);
+    let command = NodeCommand { name: name.clone(), id, word };
+    let mut round =
+        round(quorum, record.asked, |_| command.clone(), deadline, Round::is_done).await;
+    if round.is_done() {
+        let (first, last, remaining) = (record.first, record.last, round.remaining());
         let (contended, regressed) = (round.contended, false);
         return Ok(Some(Granted { first, last, remaining, contended, regressed }));
     }
-    if count(round.gone | (nodes.all() & !record.asked)) < needed {
-        return Err(round.too_few(nodes.count()));
+    if !round.is_gone() {
+        return Err(round.too_few());
     }
     let mut records = quorum.records.lock();
     if records.get(id).is_some_and(|known| known.attempt == record.attempt) {
@@ -125,7 +122,6 @@ async fn ask<N: QuorumNode>(
     mut one_first: bool,
     deadline: Instant,
 ) -> Result<VoteOutcome, StoreError> {
-    let nodes = &quorum.nodes;
     let mut steps = 0;
     loop {
         if claim.is_over() {
@@ -136,30 +132,29 @@ async fn ask<N: QuorumNode>(
         candidate.waited = candidate.waited.max(refusal.waited);
         // Who stands behind others leaves them the first step.
         let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
-        let fraction = nodes.entropy.fraction();
-        let pause = backoff(STEPS_BACK, steps + behind, fraction);
-        let until = nodes.clock.now() + pause;
+        let pause = backoff(STEPS_BACK, steps + behind, quorum.entropy.fraction());
+        let until = quorum.clock.now() + pause;
         steps += 1;
         if steps == TRIES || until >= deadline {
             return Ok(VoteOutcome::Refused(Refusal { waited: candidate.waited, ..refusal }));
         }
-        claim.called(&*nodes.clock, until).await;
+        claim.called(&*quorum.clock, until).await;
         one_first = true;
     }
 }
 
 /// Remembers that an acquisition waits, and asks for it when a node calls it.
 fn wait<N: QuorumNode>(quorum: &Arc<Quorum<N>>, claim: &Claim, candidate: Candidate) {
-    let (nodes, id) = (&quorum.nodes, candidate.command.id);
+    let id = candidate.command.id;
     // Another try of it has the lock: this answer is old.
     if quorum.records.lock().get(id).is_some() {
         return;
     }
     // A grant after a message is for the claim window.
     let life = candidate.heard();
-    if claim.wait(Candidate { life, ..candidate }, nodes.clock.now() + life * 2) {
-        let (clock, claim) = (Arc::clone(&nodes.clock), quorum.claims.enter(id));
-        drop(nodes.runtime.spawn(ask_when_called(Arc::downgrade(quorum), clock, claim)));
+    if claim.wait(Candidate { life, ..candidate }, quorum.clock.now() + life * 2) {
+        let (clock, claim) = (Arc::clone(&quorum.clock), quorum.claims.enter(id));
+        drop(quorum.runtime.spawn(ask_when_called(Arc::downgrade(quorum), clock, claim)));
     }
 }
 
@@ -189,8 +184,8 @@ async fn ask_when_its_turn<N: QuorumNode>(
     claim: &Claim,
     mut candidate: Candidate,
 ) {
-    let clock = &*quorum.nodes.clock;
-    let deadline = clock.now() + quorum.nodes.settings.patience() * 2;
+    let clock = &*quorum.clock;
+    let deadline = clock.now() + quorum.settings.patience() * 2;
     let Some(_turn) = claim.turn(clock, deadline).await else { return };
     let id = candidate.command.id;
     // The call before has it, and has told so.

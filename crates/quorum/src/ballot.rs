@@ -1,7 +1,7 @@
 use leasehold_core::Fence;
 
 use super::{
-    command::Vote,
+    node::Vote,
     tally::{NodeSet, VoteCount, bit, count, majority},
 };
 

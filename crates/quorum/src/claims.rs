@@ -179,12 +179,12 @@ impl Drop for ClaimGuard {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use leasehold_core::{
-        LockName, Replication, RuntimeId, RuntimeLabel, SystemClock, Ttl, store::Heartbeat,
-    };
     use uuid::Uuid;
 
     use super::*;
+    use leasehold_core::{
+        LockName, Replication, RuntimeId, RuntimeLabel, SystemClock, Ttl, store::Heartbeat,
+    };
 
     fn id() -> AcquisitionId {
         AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), 1)

@@ -2,13 +2,15 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use leasehold_core::{
     AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError,
-    store::{ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, WaiterRecord},
+    store::{
+        ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, Scan, ScanCursor, ScanPage,
+        WaiterRecord,
+    },
 };
 
 use super::{
-    command::{NodeAnswer, NodeCommand, NodeLease, Word},
     failure::{minority, strange, too_few},
-    node::QuorumNode,
+    node::{NodeAnswer, NodeCommand, NodeLease, QuorumNode, Word},
     round::{Round, gather, round},
     state::Quorum,
     tally::{count, kth_longest, majority, members},
@@ -40,33 +42,34 @@ impl LockView {
     }
 }
 
+/// Looks at a lock on all nodes.
 pub(super) async fn inspect<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     name: &LockName,
     deadline: Instant,
 ) -> Result<Inspection, StoreError> {
-    let nodes = &quorum.nodes;
-    let id = AcquisitionId::new(nodes.entropy.runtime_id(), 0);
+    let nodes = quorum.nodes.len();
+    let id = AcquisitionId::new(quorum.entropy.runtime_id(), 0);
     let command = NodeCommand { name: name.clone(), id, word: Word::Inspect };
     let mut view = LockView::default();
     let sent =
-        members(nodes.all()).map(|node| nodes.send(node, command.clone(), deadline)).collect();
+        members(quorum.all()).map(|node| quorum.send(node, command.clone(), deadline)).collect();
     // A node that hangs holds nobody up for longer than another one would be asked in its place.
-    gather(nodes, sent, deadline, nodes.hedge(), |node, reply| {
-        let failure = nodes.failure(node, &reply);
+    gather(quorum, sent, deadline, quorum.hedge(), |node, reply| {
+        let failure = quorum.failure(node, &reply);
         view.answered += usize::from(failure.is_none());
         view.failures.extend(failure);
         match reply {
             Ok(NodeAnswer::Record(lease)) => view.leases.push(*lease),
             Ok(NodeAnswer::Free { counter }) => view.counter = view.counter.max(counter),
             Ok(NodeAnswer::Out { .. }) | Err(_) => {}
-            Ok(_) => view.failures.push(strange().from_endpoint(nodes.each[node].place())),
+            Ok(_) => view.failures.push(strange().from_endpoint(quorum.nodes[node].place())),
         }
-        view.is_clear(nodes.count())
+        view.is_clear(nodes)
     })
     .await;
-    if view.answered < nodes.majority() {
-        return Err(too_few(view.answered, nodes.count(), &view.failures, false));
+    if view.answered < quorum.majority() {
+        return Err(too_few(view.answered, nodes, &view.failures, false));
     }
     inspection(quorum, &view)
 }
@@ -77,7 +80,7 @@ fn inspection<N: QuorumNode>(
     quorum: &Quorum<N>,
     view: &LockView,
 ) -> Result<Inspection, StoreError> {
-    let (nodes, needed) = (quorum.nodes.count(), quorum.nodes.majority());
+    let (nodes, needed) = (quorum.nodes.len(), quorum.majority());
     let most = view.most();
     let LockView { answered, counter, ref failures, .. } = *view;
     let Some(lease) = most.first().filter(|_| most.len() + nodes - answered >= needed) else {
@@ -85,7 +88,7 @@ fn inspection<N: QuorumNode>(
     };
     let own = quorum.records.lock().get(lease.id).cloned();
     let own = own.filter(|record| record.attempt == lease.attempt);
-    let is_own = own.as_ref().is_some_and(|record| quorum.nodes.clock.now() < record.until);
+    let is_own = own.as_ref().is_some_and(|record| quorum.clock.now() < record.until);
     if most.len() < needed && !is_own {
         return Err(minority(most.len(), answered, nodes, failures));
     }
@@ -122,34 +125,74 @@ fn waiters(leases: &[&NodeLease]) -> Vec<WaiterRecord> {
     all
 }
 
+/// Ends the lease that an operator saw, and closes its fence to all nodes that could bring it back.
 pub(super) async fn force_release<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     ForceRelease { name, id, fence }: ForceRelease,
     deadline: Instant,
 ) -> Result<ForceReleaseAnswer, StoreError> {
-    let (nodes, needed) = (&quorum.nodes, quorum.nodes.majority());
     let to_all = |word: Word| {
         let name = name.clone();
         move |_| NodeCommand { name: name.clone(), id, word: word.clone() }
     };
     let force = to_all(Word::Force { fence: fence.get() });
-    let enough = |round: &Round| count(round.heard()) == nodes.count();
-    let forced = round(nodes, nodes.all(), force, deadline, enough).await;
-    if count(forced.heard()) < needed {
-        return Err(forced.too_few(nodes.count()));
+    let enough = |round: &Round| round.heard() == quorum.all();
+    let forced = round(quorum, quorum.all(), force, deadline, enough).await;
+    if !forced.is_heard() {
+        return Err(forced.too_few());
     }
     if forced.done == 0 {
         return Ok(ForceReleaseAnswer::Changed);
     }
     // Otherwise a renewal might bring it to those that never had it, beside those that have not heard.
-    if count(forced.done) < needed {
+    if !forced.is_done() {
+        let needed = quorum.majority();
         let pass = to_all(Word::Pass { fence: forced.counter });
         let enough = |passed: &Round| count(passed.done | forced.done) >= needed;
-        let mut passed = round(nodes, forced.gone, pass, deadline, enough).await;
+        let mut passed = round(quorum, forced.gone, pass, deadline, enough).await;
         passed.done |= forced.done;
-        if count(passed.done) < needed {
-            return Err(passed.too_few(nodes.count()));
+        if !passed.is_done() {
+            return Err(passed.too_few());
         }
     }
     Ok(ForceReleaseAnswer::Ended { fence: Fence::try_from(forced.counter).ok() })
+}
+
+/// One step on one node; the nodes are read one after the other.
+///
+/// A lease that is believed is on a majority, so it is named unless a majority is out of reach.
+pub(super) async fn scan<N: QuorumNode>(
+    quorum: &Quorum<N>,
+    Scan { pattern, cursor }: Scan,
+    deadline: Instant,
+) -> Result<ScanPage, StoreError> {
+    let places: Vec<String> = quorum.nodes.iter().map(QuorumNode::place).collect();
+    let parts = || places.iter().map(String::as_str);
+    let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
+    let Some(node) = quorum.nodes.iter().find(|node| node.place() == part) else {
+        return Ok(ScanPage::end());
+    };
+    let deadline = deadline.min(quorum.clock.now() + quorum.settings.patience());
+    let (names, next, failed) = match node.scan(&pattern, at, deadline).await {
+        Ok((names, at)) => (names, cursor.after(part, at), None),
+        Err(error) => {
+            let next = cursor.after(&missed(part), None).after(part, None);
+            let failed = unless_enough(&next, &places, error);
+            (Vec::new(), next, failed)
+        }
+    };
+    let is_over = next.next(parts()).is_none();
+    Ok(ScanPage { names, failed, next: (!is_over).then_some(next) })
+}
+
+/// Why the list has gaps, once a majority of the nodes was missed.
+fn unless_enough(cursor: &ScanCursor, places: &[String], error: StoreError) -> Option<StoreError> {
+    let were_missed = places.iter().filter(|place| cursor.has_read(&missed(place))).count();
+    let (nodes, needed) = (places.len(), majority(places.len()));
+    (were_missed == needed).then(|| too_few(nodes - were_missed, nodes, &[error], false))
+}
+
+/// What the cursor remembers of a node that could not be read.
+fn missed(place: &str) -> String {
+    format!("missed {place}")
 }

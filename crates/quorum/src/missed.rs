@@ -6,9 +6,8 @@ use std::{
 use leasehold_core::{Clock, Instant, backoff};
 
 use super::{
-    command::{NodeCommand, Word},
-    node::QuorumNode,
-    nodes::Nodes,
+    node::{NodeCommand, QuorumNode, Word},
+    state::Quorum,
     tally::{NodeSet, members},
 };
 use crate::durations::REPEATS;
@@ -41,13 +40,34 @@ impl Missed {
 
 /// Tells nodes in the background that did not say that they have heard of the end of a lease.
 pub(super) fn insist_at<N: QuorumNode>(
-    nodes: &Arc<Nodes<N>>,
+    quorum: &Arc<Quorum<N>>,
     at: NodeSet,
     missed: impl Fn(usize) -> Missed,
 ) {
     for node in members(at) {
-        let (weak, clock) = (Arc::downgrade(nodes), Arc::clone(&nodes.clock));
-        drop(nodes.runtime.spawn(insist(weak, clock, node, missed(node))));
+        let clock = Arc::clone(&quorum.clock);
+        let insisting = insist(Arc::downgrade(quorum), clock, node, missed(node));
+        drop(quorum.runtime.spawn(insisting));
+    }
+}
+
+/// Tells a node until it answers, or the lease is over there by itself, or nobody has the store any more.
+async fn insist<N: QuorumNode>(
+    quorum: Weak<Quorum<N>>,
+    clock: Arc<dyn Clock>,
+    node: usize,
+    missed: Missed,
+) {
+    for tries in 0.. {
+        let Some(until) = quorum.upgrade().map(|quorum| quorum.pause(tries)) else { return };
+        clock.sleep_until(until).await;
+        let Some(quorum) = quorum.upgrade() else { return };
+        let now = clock.now();
+        let Some(command) = missed.command(now) else { return };
+        // One that rests after failures would fail once more.
+        if !quorum.is_unwell(node) && quorum.has_heard(node, command).await {
+            return;
+        }
     }
 }
 
@@ -57,56 +77,43 @@ const TAKE_BACKS: u32 = 4;
 /// Ends a try at nodes in the background, wherever it may have come to: also at one that rests after failures, as
 /// nobody else ends the try there.
 pub(super) fn take_back<N: QuorumNode>(
-    nodes: &Arc<Nodes<N>>,
+    quorum: &Arc<Quorum<N>>,
     at: NodeSet,
     end: impl Fn(usize) -> NodeCommand,
 ) {
     for node in members(at) {
-        let (nodes, end) = (Arc::clone(nodes), end(node));
-        let runtime = nodes.runtime.clone();
+        let (quorum, end) = (Arc::clone(quorum), end(node));
+        let runtime = quorum.runtime.clone();
         drop(runtime.spawn(async move {
             for tries in 0..TAKE_BACKS {
-                let deadline = nodes.clock.now() + nodes.settings.patience();
-                if nodes.send(node, end.clone(), deadline).await.1.is_ok() {
+                if quorum.has_heard(node, end.clone()).await {
                     return;
                 }
-                let pause = backoff(REPEATS, tries, nodes.entropy.fraction());
-                nodes.clock.sleep_until(nodes.clock.now() + pause).await;
+                quorum.clock.sleep_until(quorum.pause(tries)).await;
             }
         }));
     }
 }
 
-/// Tells a node until it answers, or the lease is over there by itself, or nobody has the nodes any more.
-async fn insist<N: QuorumNode>(
-    nodes: Weak<Nodes<N>>,
-    clock: Arc<dyn Clock>,
-    node: usize,
-    missed: Missed,
-) {
-    for tries in 0.. {
-        let Some(fraction) = nodes.upgrade().map(|nodes| nodes.entropy.fraction()) else { return };
-        let pause = backoff(REPEATS, tries, fraction);
-        clock.sleep_until(clock.now() + pause).await;
-        let Some(nodes) = nodes.upgrade() else { return };
-        let now = clock.now();
-        let Some(command) = missed.command(now) else { return };
-        // One that rests after failures would fail once more.
-        if !nodes.health[node].is_unwell(now) {
-            let deadline = now + nodes.settings.patience();
-            if nodes.send(node, command, deadline).await.1.is_ok() {
-                return;
-            }
-        }
+impl<N: QuorumNode> Quorum<N> {
+    /// Until when to wait before a node is told again.
+    fn pause(&self, tries: u32) -> Instant {
+        self.clock.now() + backoff(REPEATS, tries, self.entropy.fraction())
+    }
+
+    /// Tells a node; returns whether it has answered.
+    async fn has_heard(self: &Arc<Self>, node: usize, command: NodeCommand) -> bool {
+        let deadline = self.clock.now() + self.settings.patience();
+        self.send(node, command, deadline).await.1.is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::{AcquisitionId, LockName, RuntimeId};
     use uuid::Uuid;
 
     use super::*;
+    use leasehold_core::{AcquisitionId, LockName, RuntimeId};
 
     fn at(millis: u64) -> Instant {
         Instant::at(Duration::from_millis(millis))

@@ -25,7 +25,7 @@ pub(super) fn listen<N: QuorumNode>(
 ) {
     let pushes = NodePushes { quorum: Arc::downgrade(quorum), listener: Weak::clone(&listener) };
     let pushes: Arc<dyn Listener> = Arc::new(pushes);
-    for node in &quorum.nodes.each {
+    for node in &quorum.nodes {
         node.listen(runtime, Arc::downgrade(&pushes));
     }
     quorum.listeners.lock().insert(runtime, (listener, pushes));

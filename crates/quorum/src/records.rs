@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, time::Duration};
 use leasehold_core::{AcquisitionId, Fence, Instant, LockName, RuntimeLabel, lease::HoldUpdate};
 
 use super::{
-    command::{NodeCommand, Word},
+    node::{NodeCommand, Word},
     tally::{NodeSet, bit},
 };
 

@@ -1,72 +1,67 @@
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::AtomicU64},
 };
 
 use futures_util::FutureExt;
 use leasehold_core::{
-    Clock, Entropy, Instant, LockName, LockStore, QuorumSettings, RuntimeId, StoreError,
+    Clock, Entropy, Instant, LockName, LockStore, Mutex, QuorumSettings, RuntimeId, StoreError,
     store::{Command, Inspect, Listener, Renewals, Reply, StoreFuture},
 };
 use tokio::runtime::Handle;
 
 use super::{
     acquire::{acquire, heartbeat},
+    claims::Claims,
     failure::not_served,
-    health::Health,
-    hold::hold,
-    inspect::{force_release, inspect},
+    inspect::{force_release, inspect, scan},
+    lease::{hold, release, renew, withdraw},
     node::QuorumNode,
-    nodes::Nodes,
     pushes::listen,
-    release::{release, withdraw},
-    renew::renew,
     rules::QuorumRules,
-    scan::scan,
-    state::Quorum,
+    state::{Health, Quorum},
 };
-
-/// What a quorum is made of.
-#[derive(Debug)]
-#[must_use = "parts do nothing themselves"]
-pub struct QuorumParts<N> {
-    /// The nodes: 3, 5 or 7.
-    pub nodes: Vec<N>,
-    /// How they are used.
-    pub settings: QuorumSettings,
-    /// The decisions.
-    pub rules: QuorumRules,
-    /// The clock of the process.
-    pub clock: Arc<dyn Clock>,
-    /// Its jitter.
-    pub entropy: Arc<dyn Entropy>,
-    /// Where what goes on in the background runs.
-    pub runtime: Handle,
-}
 
 /// Leases on several independent masters, each held by a majority of them.
 pub struct QuorumStore<N: QuorumNode>(Arc<Quorum<N>>);
 
 impl<N: QuorumNode> QuorumStore<N> {
-    /// A store on some nodes.
+    /// A store on some nodes, with the clock and the jitter of its process; what goes on in the background runs
+    /// on `runtime`.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] of kind `Config` unless there are 3, 5 or 7 of them.
-    pub fn new(parts: QuorumParts<N>) -> Result<Self, StoreError> {
-        let QuorumParts { nodes, settings, rules, clock, entropy, runtime } = parts;
+    /// [`StoreError`] of kind `Config` unless there are 3, 5 or 7 nodes.
+    pub fn new(
+        nodes: Vec<N>,
+        settings: QuorumSettings,
+        rules: QuorumRules,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        runtime: Handle,
+    ) -> Result<Self, StoreError> {
         if !matches!(nodes.len(), 3 | 5 | 7) {
             let what = format!("a quorum has 3, 5 or 7 nodes, and {} are named", nodes.len());
             return Err(not_served(what, "name all nodes of the group, each once"));
         }
-        let health = nodes.iter().map(|_| Health::default()).collect();
-        let nodes = Nodes { each: nodes, health, settings, clock, entropy, runtime };
-        Ok(Self(Arc::new(Quorum::new(nodes, rules))))
+        Ok(Self(Arc::new(Quorum {
+            health: Mutex::new(vec![Health::default(); nodes.len()]),
+            nodes,
+            settings,
+            rules,
+            clock,
+            entropy,
+            runtime,
+            records: Mutex::default(),
+            claims: Claims::default(),
+            listeners: Mutex::default(),
+            attempts: AtomicU64::new(1),
+        })))
     }
 
     /// The nodes.
     pub fn nodes(&self) -> &[N] {
-        &self.0.nodes.each
+        &self.0.nodes
     }
 }
 
@@ -88,7 +83,7 @@ impl<N: QuorumNode> LockStore for QuorumStore<N> {
             }
             Command::Renew(Renewals { batch }) => Box::pin(async move {
                 for one in &batch {
-                    let checked = quorum.nodes.check(one.ttl, one.acks);
+                    let checked = quorum.check(one.ttl, one.acks);
                     checked.map_err(|error| error.for_lock(&one.name))?;
                 }
                 Ok(renew(quorum, &batch, deadline).await.into())
@@ -105,7 +100,7 @@ impl<N: QuorumNode> LockStore for QuorumStore<N> {
                 Ok(views.into())
             }),
             Command::Scan(command) => {
-                Box::pin(async move { Ok(scan(&quorum.nodes, command, deadline).await?.into()) })
+                Box::pin(async move { Ok(scan(quorum, command, deadline).await?.into()) })
             }
             Command::ForceRelease(command) => {
                 about(command.name.clone(), force_release(quorum, command, deadline))
@@ -131,6 +126,6 @@ fn about<'a, T: Into<Reply>>(
 
 impl<N: QuorumNode> fmt::Debug for QuorumStore<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QuorumStore").field("nodes", &self.0.nodes.each).finish_non_exhaustive()
+        f.debug_struct("QuorumStore").field("nodes", &self.0.nodes).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::command::{Busy, NodeAnswer, Vote};
+use super::node::{Busy, NodeAnswer, Vote};
 
 /// The most nodes of a quorum.
 pub(crate) const MOST_NODES: usize = 7;
@@ -29,7 +29,7 @@ pub(crate) fn members(nodes: NodeSet) -> impl Iterator<Item = usize> {
 }
 
 /// What the nodes have answered to one try.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct VoteCount {
     nodes: usize,
     votes: [Option<Vote>; MOST_NODES],
@@ -39,8 +39,6 @@ pub struct VoteCount {
     busy: NodeSet,
     failed: NodeSet,
     is_withdrawn: bool,
-    /// How many answers were grants, one node counted as often as it answered.
-    pub grants: usize,
     /// How long until nodes that are busy may be free.
     waits: Vec<Duration>,
     /// What those nodes said together.
@@ -87,18 +85,7 @@ pub enum Decision {
 impl VoteCount {
     /// No answers of so many nodes.
     pub fn new(nodes: usize) -> Self {
-        Self {
-            nodes,
-            votes: [None; MOST_NODES],
-            asked: 0,
-            granted: 0,
-            busy: 0,
-            failed: 0,
-            is_withdrawn: false,
-            grants: 0,
-            waits: Vec::new(),
-            refusal: Refusal::default(),
-        }
+        Self { nodes, ..Self::default() }
     }
 
     /// A node is asked.
@@ -112,7 +99,6 @@ impl VoteCount {
             Some(NodeAnswer::Granted(vote)) => {
                 self.votes[node] = Some(*vote);
                 self.granted |= bit(node);
-                self.grants += 1;
             }
             Some(NodeAnswer::Busy(Busy { remaining, keeps, older, waited, .. })) => {
                 self.busy |= bit(node);

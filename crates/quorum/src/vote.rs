@@ -1,4 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use leasehold_core::{
@@ -10,14 +13,13 @@ use tokio::select;
 use super::{
     ballot::{FenceVerdict, block, propose},
     claims::{Candidate, Claim},
-    command::{NodeCommand, Vote, Word},
     failure::too_few,
     missed::take_back,
-    node::QuorumNode,
+    node::{NodeCommand, QuorumNode, Vote, Word},
     records::Record,
     round::{Round, round},
     state::Quorum,
-    tally::{Decision, NodeSet, Refusal, VoteCount, bit, count},
+    tally::{Decision, NodeSet, Refusal, VoteCount, bit},
 };
 
 /// How one try to get a majority of the votes ended.
@@ -54,17 +56,16 @@ pub(super) async fn vote<N: QuorumNode>(
     one_first: bool,
     deadline: Instant,
 ) -> Result<VoteOutcome, StoreError> {
-    let nodes = &quorum.nodes;
-    let sent_at = nodes.clock.now();
-    let micros = nodes.micros(&candidate.command.name);
+    let (sent_at, nodes) = (quorum.clock.now(), quorum.nodes.len());
+    let micros = quorum.micros(&candidate.command.name);
     let (seen, ballot) = propose(candidate.command.watermark, micros);
     let mut attempt = VoteAttempt {
         quorum,
         candidate,
-        number: quorum.next_attempt(),
+        number: (quorum.rules.attempt)(quorum.attempts.fetch_add(1, Ordering::Relaxed)),
         ballot,
         one_first,
-        votes: VoteCount::new(nodes.count()),
+        votes: VoteCount::new(nodes),
         failures: Vec::new(),
         is_granted: false,
     };
@@ -77,10 +78,10 @@ pub(super) async fn vote<N: QuorumNode>(
         Decision::Withdrawn => Ok(VoteOutcome::Withdrawn),
         Decision::TooFew | Decision::Open => {
             let failures = &attempt.failures;
-            let answered = nodes.count().saturating_sub(failures.len());
+            let answered = nodes.saturating_sub(failures.len());
             let may_have_run =
                 attempt.votes.granted() != 0 || failures.iter().any(|error| !error.is_definite());
-            Err(too_few(answered, nodes.count(), failures, may_have_run))
+            Err(too_few(answered, nodes, failures, may_have_run))
         }
     }
 }
@@ -88,12 +89,12 @@ pub(super) async fn vote<N: QuorumNode>(
 impl<N: QuorumNode> VoteAttempt<'_, N> {
     /// Asks a majority, and others in place of those that refuse, fail, or take long.
     async fn ask(&mut self, deadline: Instant) -> Decision {
-        let (quorum, nodes) = (self.quorum, &self.quorum.nodes);
-        let order = nodes.order(&self.candidate.command.name);
+        let quorum = self.quorum;
+        let order = quorum.order(&self.candidate.command.name);
         let mut unasked = order.iter();
         let mut sent = FuturesUnordered::new();
         let (mut hedges, mut is_late) = (0, false);
-        let mut hedge_at = nodes.clock.now();
+        let mut hedge_at = quorum.clock.now();
         loop {
             match (quorum.rules.decision)(&self.votes) {
                 // All are asked, and another one would be by now: who hangs decides nothing.
@@ -104,23 +105,23 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
                 decision => return decision,
             }
             let is_alone = self.one_first && self.votes.granted() == 0;
-            let hopes = if is_alone { 1 } else { nodes.majority() };
+            let hopes = if is_alone { 1 } else { quorum.majority() };
             while self.votes.hopeful() < hopes + hedges
                 && let Some(node) = unasked.next()
             {
                 let node = (quorum.rules.whom)(*node, order[0]);
                 self.votes.on_ask(node);
-                sent.push(nodes.send(node, self.command(), deadline));
-                hedge_at = nodes.clock.now() + nodes.hedge();
+                sent.push(quorum.send(node, self.command(), deadline));
+                hedge_at = quorum.clock.now() + quorum.hedge();
             }
             select! {
                 biased;
                 reply = sent.next() => {
                     let Some((node, reply)) = reply else { return Decision::TooFew };
-                    self.failures.extend(nodes.failure(node, &reply));
+                    self.failures.extend(quorum.failure(node, &reply));
                     self.votes.on_answer(node, reply.as_ref().ok());
                 }
-                () = nodes.clock.sleep_until(hedge_at), if !is_late => {
+                () = quorum.clock.sleep_until(hedge_at), if !is_late => {
                     hedges += 1;
                     is_late = unasked.len() == 0;
                 }
@@ -135,8 +136,8 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
         least: u64,
         deadline: Instant,
     ) -> Result<Option<(u64, NodeSet, Vec<Duration>)>, StoreError> {
-        let (nodes, votes) = (&self.quorum.nodes, &self.votes);
-        match (self.quorum.rules.fence)(votes, nodes.count(), self.ballot, least) {
+        let (quorum, votes) = (self.quorum, &self.votes);
+        match (quorum.rules.fence)(votes, quorum.nodes.len(), self.ballot, least) {
             FenceVerdict::Accepted { by } => {
                 let left = votes.votes(by).map(|(_, vote)| vote.remaining).collect();
                 Ok(Some((self.ballot, by, left)))
@@ -145,10 +146,10 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
             FenceVerdict::ToSettle { fence } => {
                 let Acquire { ref name, id, .. } = self.candidate.command;
                 let word = Word::Settle { attempt: self.number, fence };
-                let make = |_| NodeCommand { name: name.clone(), id, word: word.clone() };
-                let enough = |round: &Round| count(round.done) >= nodes.majority();
-                let round = round(nodes, votes.granted(), make, deadline, enough).await;
-                Ok(enough(&round).then_some((fence, round.done, round.left)))
+                let command = NodeCommand { name: name.clone(), id, word };
+                let (to, command) = (votes.granted(), |_| command.clone());
+                let round = round(quorum, to, command, deadline, Round::is_done).await;
+                Ok(round.is_done().then_some((fence, round.done, round.left)))
             }
         }
     }
@@ -187,7 +188,7 @@ async fn settle<N: QuorumNode>(
     let block = block(its_votes(), fence, seen);
     let token = |number| Fence::try_from(number).map_err(|_| StoreError::exhausted());
     let (first, last) = (token(block.first)?, token(block.last)?);
-    let remaining = (quorum.rules.left)(&mut left, quorum.nodes.majority());
+    let remaining = (quorum.rules.left)(&mut left, quorum.majority());
     let record = Record {
         name: name.clone(),
         id,
@@ -225,7 +226,7 @@ impl<N: QuorumNode> Drop for VoteAttempt<'_, N> {
         }
         let Acquire { name, id, .. } = &self.candidate.command;
         let granted = self.votes.granted();
-        take_back(&self.quorum.nodes, granted | self.votes.unheard(), |node| {
+        take_back(self.quorum, granted | self.votes.unheard(), |node| {
             let marks = granted & bit(node) == 0;
             let word = Word::End { attempt: self.number, fence: 0, marks };
             NodeCommand { name: name.clone(), id: *id, word }

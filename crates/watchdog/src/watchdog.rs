@@ -4,7 +4,7 @@ use leasehold_core::{
     AtHome, Instant, LockName,
     lease::{Grant, LossReason},
     metric::Metrics,
-    outage::{AtStake, Subject, WatchedStore},
+    outage::{Subject, WatchedStore},
     store::Inspect,
 };
 use tokio::{runtime::Handle, select, task::JoinSet};
@@ -150,9 +150,8 @@ impl Driver {
 
     /// Logs which commands failed, and what depends on the server.
     fn log_outage(&self, now: Instant) {
-        self.watches
-            .outages()
-            .tick(now, || AtStake { leases: self.watches.held(), waiting: self.keeper.waiting() });
+        let outages = self.watches.outages();
+        outages.tick(now, self.watches.held(), self.keeper.waiting());
     }
 
     /// Asks a server that is out of reach whether it is back, if no other command does.

@@ -84,7 +84,7 @@ fn a_spread_of_a_lease_that_has_ended() {
 fn a_majority_of_one_node() {
     is_caught("a majority of one node", 0..3_000, |mutation| {
         mutation.rules.whom = |_, first| first;
-        mutation.rules.decision = |votes| votes.decision_of(votes.grants);
+        mutation.rules.decision = |votes| votes.decision_of(2 * votes.votes(u8::MAX).count());
         mutation.rules.fence = |tally, _, _, _| {
             let by = tally.votes(u8::MAX).fold(0, |by, (node, _)| by | 1 << node);
             FenceVerdict::Accepted { by }

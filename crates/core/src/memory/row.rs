@@ -5,7 +5,6 @@ use std::{
 
 use crate::{
     durations::QUEUE_SPARE,
-    seam::Part,
     store::Heartbeat,
     types::{AcquisitionId, Fence, LockName, NameMap, RuntimeId, RuntimeLabel, Ttl},
 };
@@ -107,6 +106,20 @@ impl Row {
     }
 }
 
+/// A part of what the embedded store keeps of a name, for tests that lose one alone. Each is a key
+/// in Redis, which can be evicted alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Who holds the lock, and the fence counter.
+    Lock,
+    /// The order of the waiters.
+    Queue,
+    /// The places of the waiters: until its next heartbeat, none of them counts as alive.
+    Waiters,
+    /// The marks of withdrawn acquisitions.
+    Marks,
+}
+
 /// A moment of the embedded store's clock, in microseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct ServerTime(u64);
@@ -205,10 +218,11 @@ pub(crate) struct Queue {
     ends: ServerTime,
 }
 
-/// A place in the queue.
+/// A place in the queue, or an acquisition that asks for one.
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceRow {
     pub(crate) id: AcquisitionId,
+    pub(crate) ttl: Ttl,
     pub(crate) heartbeat: u64,
     /// When it queued.
     pub(crate) arrived: ServerTime,
@@ -229,9 +243,17 @@ impl PlaceRow {
         keeps: bool,
         heartbeat: Heartbeat,
     ) -> Self {
-        let (arrived, heard) = Default::default();
-        let (window, label) = (heartbeat.window(ttl), label.clone());
-        Self { id, heartbeat: heartbeat.number, arrived, heard, window, watermark, label, keeps }
+        Self {
+            id,
+            ttl,
+            heartbeat: heartbeat.number,
+            arrived: ServerTime::default(),
+            heard: ServerTime::default(),
+            window: heartbeat.window(ttl),
+            watermark,
+            label: label.clone(),
+            keeps,
+        }
     }
 
     /// Whether the waiter was heard within its claim window.

@@ -5,14 +5,12 @@ use std::{
 };
 
 use super::{
-    copied::Copied,
-    row::{Keyspace, ServerTime},
-    rules::{Asker, Step},
+    row::{Keyspace, Part, PlaceRow, Row, ServerTime},
+    rules::Step,
 };
 use crate::{
     clock::{Clock, Instant},
     mutex::Mutex,
-    seam::Part,
     store::{
         Command, FenceSettings, Heartbeats, Inspect, Listener, LockStore, Push, Renewal, Renewals,
         Reply, Scan, ScanPage, StoreError, StoreFuture, Waiter,
@@ -86,21 +84,21 @@ impl MemoryStore {
     #[doc(hidden)]
     pub fn copy(&self, name: &LockName) -> Copied {
         let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| Copied::of(row, now))
+        self.keyspace.lock().with(now, name, |row| Copied { row: row.clone(), at: now })
     }
 
     /// Forgets a name, and returns what was known of it, for tests.
     #[doc(hidden)]
     pub fn take(&self, name: &LockName) -> Copied {
         let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| Copied::of(&std::mem::take(row), now))
+        self.keyspace.lock().with(now, name, |row| Copied { row: std::mem::take(row), at: now })
     }
 
     /// Knows of a name what another store knew, for tests. Times are those of the other's clock.
     #[doc(hidden)]
     pub fn paste(&self, name: &LockName, copied: &Copied) {
         let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| *row = copied.row());
+        self.keyspace.lock().with(now, name, |row| *row = copied.row.clone());
     }
 
     /// Takes one step on the row of a name, then delivers what it sent.
@@ -157,7 +155,9 @@ impl MemoryStore {
             }
             Command::Heartbeat(Heartbeats { batch, label }) => {
                 let wait = |waiter: &Waiter| {
-                    self.apply(&waiter.name, |step| step.wait(&Asker::of_waiter(waiter, &label)))
+                    let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
+                    let asker = PlaceRow::new(id, ttl, watermark, &label, keeps, heartbeat);
+                    self.apply(name, |step| step.wait(&asker))
                 };
                 batch.iter().map(wait).collect::<Vec<_>>().into()
             }
@@ -204,4 +204,19 @@ impl MemoryStore {
 /// A memory has no replicas: what needs them does not run.
 fn without_replicas(asked: Replication) -> Result<(), StoreError> {
     if asked.are_asked() { Err(StoreError::unacknowledged(asked, "none")) } else { Ok(()) }
+}
+
+/// What a store knew of a name at one moment, for the replicas of a simulated server.
+#[derive(Debug, Clone)]
+pub struct Copied {
+    row: Row,
+    /// By the clock of the store that it was copied from.
+    at: ServerTime,
+}
+
+impl Copied {
+    /// Whether nothing was known.
+    pub fn is_empty(&self) -> bool {
+        self.row.ends().is_some_and(|ends| ends <= self.at)
+    }
 }

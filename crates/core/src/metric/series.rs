@@ -19,6 +19,20 @@ use crate::{
     types::{Class, Ttl},
 };
 
+/// The keys of a metric, one for each value of its last label.
+fn keys(
+    name: &'static str,
+    labels: &[Label],
+    last: &'static str,
+    values: &[&'static str],
+) -> Vec<Key> {
+    let key = |value: &&'static str| {
+        let last = [Label::from_static_parts(last, value)];
+        Key::from_parts(name, [labels, &last].concat())
+    };
+    values.iter().map(key).collect()
+}
+
 /// The series of one class of locks, with keys that are built once.
 pub struct ClassMetrics {
     class: Class,
@@ -45,37 +59,32 @@ pub struct ClassMetrics {
 impl ClassMetrics {
     /// Builds the keys of a class.
     pub fn new(class: Class) -> Self {
-        let with = |name, more: &[(&'static str, &'static str)]| {
-            let mut labels = vec![Label::new("class", class.shared())];
-            labels.extend(more.iter().map(|(key, value)| Label::from_static_parts(key, value)));
-            Key::from_parts(name, labels)
-        };
-        let each = |name, label, values: &[&'static str]| -> Vec<Key> {
-            values.iter().map(|value| with(name, &[(label, *value)])).collect()
-        };
-        let release = |via: &&'static str| -> Vec<Key> {
-            let labels = |outcome: &&'static str| [("outcome", *outcome), ("via", *via)];
-            let outcomes = ReleaseOutcome::LABELS.iter();
-            outcomes.map(|outcome| with(names::RELEASE_TOTAL, &labels(outcome))).collect()
+        let of_class = [Label::new("class", class.shared())];
+        let with = |name| Key::from_parts(name, of_class.to_vec());
+        let each = |name, label, values: &[_]| keys(name, &of_class, label, values);
+        let release = |outcome: &&'static str| {
+            let [of_class] = of_class.clone();
+            let labels = [of_class, Label::from_static_parts("outcome", outcome)];
+            keys(names::RELEASE_TOTAL, &labels, "via", ReleaseVia::LABELS)
         };
         let reasons: Vec<_> = LossReason::ALL.iter().map(|reason| reason.as_label()).collect();
         Self {
             acquire: each(names::ACQUIRE_TOTAL, "outcome", AcquireOutcome::LABELS),
-            wait: with(names::ACQUIRE_WAIT_SECONDS, &[]),
-            contended: with(names::CONTENDED_TOTAL, &[]),
-            waits: Lasting::new(with(names::WAITERS, &[]), with(names::LONGEST_WAIT_SECONDS, &[])),
-            holds: Lasting::new(with(names::HELD, &[]), with(names::OLDEST_HOLD_SECONDS, &[])),
+            wait: with(names::ACQUIRE_WAIT_SECONDS),
+            contended: with(names::CONTENDED_TOTAL),
+            waits: Lasting::new(with(names::WAITERS), with(names::LONGEST_WAIT_SECONDS)),
+            holds: Lasting::new(with(names::HELD), with(names::OLDEST_HOLD_SECONDS)),
             hold: each(names::HOLD_SECONDS, "end", HoldEnd::LABELS),
             wakeups: each(names::WAKEUPS_TOTAL, "source", WakeSource::LABELS),
-            position: with(names::QUEUE_POSITION, &[]),
-            handover: with(names::HANDOVER_SECONDS, &[]),
-            turn: with(names::TURN_LEASES, &[]),
+            position: with(names::QUEUE_POSITION),
+            handover: with(names::HANDOVER_SECONDS),
+            turn: with(names::TURN_LEASES),
             kept: each(names::KEPT_TOTAL, "outcome", KeptOutcome::LABELS),
             renewals: each(names::RENEWALS_TOTAL, "outcome", RenewalOutcome::LABELS),
-            margin: with(names::RENEWAL_MARGIN_SECONDS, &[]),
-            margin_ratio: with(names::RENEWAL_MARGIN_RATIO, &[]),
+            margin: with(names::RENEWAL_MARGIN_SECONDS),
+            margin_ratio: with(names::RENEWAL_MARGIN_RATIO),
             lost: each(names::LOST_TOTAL, "reason", &reasons),
-            release: ReleaseVia::LABELS.iter().map(release).collect(),
+            release: ReleaseOutcome::LABELS.iter().map(release).collect(),
             class,
         }
     }
@@ -146,7 +155,7 @@ impl ClassMetrics {
 
     /// A release was answered, or failed.
     pub fn release(&self, outcome: ReleaseOutcome, via: ReleaseVia) {
-        count(&self.release[via as usize][outcome as usize], 1);
+        count(&self.release[outcome as usize][via as usize], 1);
     }
 
     /// Shows every series to the recorder, gauges as they stand at `now`. An alert on the first
@@ -183,17 +192,10 @@ pub struct StoreMetrics {
 
 impl Default for StoreMetrics {
     fn default() -> Self {
-        let errors = |kind: &StoreErrorKind| {
-            let label = Label::from_static_parts("kind", kind.as_label());
-            Key::from_parts(names::STORE_ERRORS_TOTAL, vec![label])
-        };
-        let messages = |outcome: &&'static str| {
-            let label = Label::from_static_parts("outcome", outcome);
-            Key::from_parts(names::MESSAGES_TOTAL, vec![label])
-        };
+        let kinds: Vec<_> = StoreErrorKind::ALL.iter().map(|kind| kind.as_label()).collect();
         Self {
-            errors: StoreErrorKind::ALL.iter().map(errors).collect(),
-            messages: MessageOutcome::LABELS.iter().map(messages).collect(),
+            errors: keys(names::STORE_ERRORS_TOTAL, &[], "kind", &kinds),
+            messages: keys(names::MESSAGES_TOTAL, &[], "outcome", MessageOutcome::LABELS),
             regressions: Key::from_static_name(names::FENCE_REGRESSION_TOTAL),
             renewal: Key::from_static_name(names::RENEWAL_SECONDS),
             lag: Key::from_static_name(names::RENEWAL_LAG_SECONDS),

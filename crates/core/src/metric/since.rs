@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use metrics::Key;
 
@@ -51,44 +51,25 @@ impl Lasting {
 #[derive(Debug, Default)]
 struct Since {
     number: i32,
-    /// In order. As a rule the last is the present one: to find it costs one look, and no memory.
-    seconds: VecDeque<Second>,
-}
-
-/// What began within one second, and has not ended.
-#[derive(Debug)]
-struct Second {
-    /// Which second.
-    at: u64,
-    /// When the first of them began.
-    first: Instant,
-    /// Below zero while an end is known before its beginning.
-    number: i32,
+    /// What began within each second: when the first of them did, and how many have not ended. That is below
+    /// zero while an end is known before its beginning.
+    seconds: BTreeMap<u64, (Instant, i32)>,
 }
 
 impl Since {
     /// Since when the oldest is going on, to the second.
     fn oldest(&self) -> Option<Instant> {
-        self.seconds.iter().find(|second| second.number > 0).map(|second| second.first)
+        self.seconds.values().find(|(_, number)| *number > 0).map(|(first, _)| *first)
     }
 
     /// `by` things that began at `since` are going on in addition; yields how many are.
     fn change(&mut self, since: Instant, by: i32) -> i32 {
         let at = since.since_origin().as_secs();
-        let place = match self.seconds.back() {
-            Some(last) if last.at == at => self.seconds.len() - 1,
-            _ => {
-                self.seconds.binary_search_by_key(&at, |second| second.at).unwrap_or_else(|place| {
-                    self.seconds.insert(place, Second { at, first: since, number: 0 });
-                    place
-                })
-            }
-        };
-        let second = &mut self.seconds[place];
-        second.first = second.first.min(since);
-        second.number += by;
-        if second.number == 0 {
-            self.seconds.remove(place);
+        let (first, number) = self.seconds.entry(at).or_insert((since, 0));
+        *first = since.min(*first);
+        *number += by;
+        if *number == 0 {
+            self.seconds.remove(&at);
         }
         self.number += by;
         self.number

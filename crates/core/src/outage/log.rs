@@ -1,7 +1,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{subject::Subject, watch::AtStake};
-use crate::{clock::Instant, durations::BLIP, store::StoreError};
+use crate::{
+    clock::Instant,
+    store::{Command, StoreError},
+    types::{AcquisitionId, Fence, LockName},
+};
 
 /// Which lines the log gets, as a pure function of time and events.
 ///
@@ -10,16 +13,16 @@ use crate::{clock::Instant, durations::BLIP, store::StoreError};
 /// first failure has a line of its own, unless there was one in the last seconds. The others share a
 /// line at each tick. One more line tells the end. A command that was sent before that end and fails
 /// after it begins no new row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OutageLog {
     failures: Option<Failures>,
     /// When commands stopped failing.
     ended_at: Option<Instant>,
     /// Whether the last command has succeeded.
-    succeeded: bool,
-    first_failures: Limit,
-    losses: Limit,
-    pub(super) regressions: Limit,
+    pub(super) succeeded: bool,
+    first_failures: Limit<1, 5>,
+    pub(super) losses: Limit<5, 10>,
+    pub(super) regressions: Limit<5, 10>,
 }
 
 /// Commands that failed in a row.
@@ -38,45 +41,16 @@ pub(super) struct Failures {
     longest_outage: Duration,
 }
 
-/// A line for the log at the end of a few seconds.
-#[derive(Debug)]
-pub(super) struct Unlogged {
-    /// Commands have failed since the last line.
-    pub(super) failing: Option<Failures>,
-    /// Commands fail no longer.
-    pub(super) over: Option<Failures>,
-    /// This number of leases were lost without a line of their own.
-    pub(super) lost: u64,
-    /// This number of fence counters lost data without a line of their own.
-    pub(super) regressed: u64,
-}
-
-impl Default for OutageLog {
-    fn default() -> Self {
-        let [losses, regressions] = [(); 2].map(|()| Limit::new(5, Duration::from_secs(10)));
-        let first_failures = Limit::new(1, Duration::from_secs(5));
-        Self {
-            failures: None,
-            ended_at: None,
-            succeeded: false,
-            first_failures,
-            losses,
-            regressions,
-        }
-    }
-}
-
 impl OutageLog {
-    /// A command of `sent_at` succeeded or failed at `now`. Returns whether its failure has a line of its own.
-    pub(super) fn ended(
+    /// A command of `sent_at` failed at `now`. Returns whether that has a line of its own.
+    pub(super) fn failed(
         &mut self,
         now: Instant,
         sent_at: Instant,
         subject: &Subject,
-        error: Option<&StoreError>,
+        error: &StoreError,
     ) -> bool {
-        self.succeeded = error.is_none();
-        let Some(error) = error else { return false };
+        self.succeeded = false;
         let begins = self.failures.is_none();
         let is_late = self.ended_at.is_some_and(|ended_at| sent_at < ended_at);
         if begins && (is_late || subject.is_probe()) {
@@ -93,12 +67,13 @@ impl OutageLog {
         false
     }
 
-    /// The server answers again at `now`, after it was out of reach for so long; yields what the log
-    /// is to tell the end of.
-    pub(super) fn reached(&mut self, now: Instant, outage: Duration) -> Option<Failures> {
-        let failures = self.failures.as_mut()?;
+    /// The server answers again at `now`, after an outage since then; yields what the log is to tell the
+    /// end of.
+    pub(super) fn reached(&mut self, now: Instant, since: Instant) -> Option<Failures> {
+        let (failures, outage) = (self.failures.as_mut()?, now.saturating_since(since));
         failures.longest_outage = failures.longest_outage.max(outage);
-        if outage < BLIP { None } else { self.end(now) }
+        // The end of a shorter one is not told at once, but with the next summary.
+        if outage < Duration::from_secs(1) { None } else { self.end(now) }
     }
 
     /// A lease was lost. Returns whether that has a line of its own.
@@ -109,24 +84,18 @@ impl OutageLog {
         self.losses.admits(now)
     }
 
-    /// What was left out of the log in the last few seconds.
-    pub(super) fn tick(&mut self, now: Instant) -> Unlogged {
-        let mut news = Unlogged {
-            failing: None,
-            over: None,
-            lost: self.losses.take_others(),
-            regressed: self.regressions.take_others(),
-        };
+    /// The failures since the last call, or all those that are over, if they are news.
+    pub(super) fn tick(&mut self, now: Instant) -> (Option<Failures>, Option<Failures>) {
         match &mut self.failures {
             Some(failures) if !failures.news.is_empty() => {
                 failures.is_logged = true;
-                news.failing = Some(failures.clone());
+                let failing = failures.clone();
                 failures.news.clear();
+                (Some(failing), None)
             }
-            Some(_) if self.succeeded => news.over = self.end(now),
-            _ => {}
+            Some(_) if self.succeeded => (None, self.end(now)),
+            _ => (None, None),
         }
-        news
     }
 
     /// Commands fail no longer; yields what the log is to tell the end of.
@@ -139,7 +108,7 @@ impl OutageLog {
 impl Failures {
     /// Logs that commands fail, with what depends on the server; `unreachable_for` is `None` while
     /// the server answers.
-    pub(super) fn log(&self, unreachable_for: Option<Duration>, at_stake: AtStake) {
+    pub(super) fn log(&self, unreachable_for: Option<Duration>, leases: usize, waiting: usize) {
         let what = match unreachable_for {
             None => "commands fail; the server answers others",
             Some(_) => "the server does not answer",
@@ -147,8 +116,8 @@ impl Failures {
         tracing::warn!(
             unreachable_for = unreachable_for.map(|time| tracing::field::debug(tenths(time))),
             failed = self.by_kind(),
-            leases_at_risk = at_stake.leases,
-            acquires_waiting = at_stake.waiting,
+            leases_at_risk = leases,
+            acquires_waiting = waiting,
             leases_lost = self.lost,
             error = self.last_error.as_ref().map(tracing::field::display),
             "{what}"
@@ -180,30 +149,88 @@ pub(super) fn tenths(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_millis() / 100 * 100).unwrap_or(u64::MAX))
 }
 
-/// Lets the first few of many equal events pass, and counts the others.
-#[derive(Debug)]
-pub(super) struct Limit {
-    most: u32,
-    /// Begins with its first event.
-    window: Duration,
+/// What one command is about. A batch about several locks names none of them.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// The kind of the command, as the log shows it.
+    pub command: &'static str,
+    /// The lock.
+    pub lock: Option<LockName>,
+    /// The lease and its fence, where there is one already.
+    pub lease: Option<(AcquisitionId, Fence)>,
+}
+
+impl Subject {
+    /// The name that is inspected to find out whether the server answers.
+    pub const PROBE: &'static str = "leasehold:probe";
+
+    pub(super) fn of(command: &Command) -> Self {
+        let (lock, lease) = match command {
+            Command::Acquire(one) => (Some(&one.name), None),
+            Command::Withdraw(one) => (Some(&one.name), None),
+            Command::Hold(one) => (Some(&one.name), Some((one.id, one.fence))),
+            Command::Release(one) => (Some(&one.name), Some((one.id, one.fence))),
+            Command::ForceRelease(one) => (Some(&one.name), Some((one.id, one.fence))),
+            Command::Heartbeat(all) => (only(&all.batch).map(|one| &one.name), None),
+            Command::Inspect(all) => (only(&all.names), None),
+            Command::Renew(all) => {
+                let one = only(&all.batch);
+                (one.map(|one| &one.name), one.map(|one| (one.id, one.fence)))
+            }
+            Command::Scan(_) => (None, None),
+        };
+        Self { command: command.word(), lock: lock.cloned(), lease }
+    }
+
+    /// Whether the command only asks whether the server answers.
+    pub(super) fn is_probe(&self) -> bool {
+        self.lock.as_ref().is_some_and(|lock| lock.as_str() == Self::PROBE)
+    }
+
+    /// Logs that the command failed: as a warning if that is news, otherwise for debugging.
+    pub(super) fn log_failure(&self, error: &StoreError, is_news: bool) {
+        macro_rules! log {
+            ($level:ident, $what:literal) => {
+                tracing::$level!(
+                    command = self.command,
+                    lock = self.lock.as_ref().map(tracing::field::display),
+                    lease = self.lease.map(|(id, _)| tracing::field::display(id)),
+                    fence = self.lease.map(|(_, fence)| tracing::field::display(fence)),
+                    %error,
+                    $what
+                )
+            };
+        }
+        match (is_news, error.is_answer()) {
+            (false, _) => log!(debug, "a command failed"),
+            (true, true) => log!(warn, "the server refused a command"),
+            (true, false) => log!(warn, "a command was not answered, or could not be sent"),
+        }
+    }
+}
+
+fn only<T>(batch: &[T]) -> Option<&T> {
+    if let [one] = batch { Some(one) } else { None }
+}
+
+/// Lets the first `MOST` of many equal events pass within `SECONDS`, and counts the others.
+#[derive(Debug, Default)]
+pub(super) struct Limit<const MOST: u32, const SECONDS: u64> {
+    /// When the present window began, with its first event.
     since: Option<Instant>,
     passed: u32,
     others: u64,
 }
 
-impl Limit {
-    /// Lets so many pass within a window.
-    fn new(most: u32, window: Duration) -> Self {
-        Self { most, window, since: None, passed: 0, others: 0 }
-    }
-
+impl<const MOST: u32, const SECONDS: u64> Limit<MOST, SECONDS> {
     /// Whether an event at `now` is one of the few; otherwise it is counted.
     pub(super) fn admits(&mut self, now: Instant) -> bool {
-        if self.since.is_none_or(|since| now.saturating_since(since) >= self.window) {
+        let window = Duration::from_secs(SECONDS);
+        if self.since.is_none_or(|since| now.saturating_since(since) >= window) {
             self.since = Some(now);
             self.passed = 0;
         }
-        let is_admitted = self.passed < self.most;
+        let is_admitted = self.passed < MOST;
         if is_admitted {
             self.passed += 1;
         } else {
@@ -213,7 +240,7 @@ impl Limit {
     }
 
     /// How many events were counted since the last call.
-    fn take_others(&mut self) -> u64 {
+    pub(super) fn take_others(&mut self) -> u64 {
         std::mem::take(&mut self.others)
     }
 }
@@ -239,31 +266,25 @@ mod tests {
 
     fn fail(log: &mut OutageLog, now: Instant, kind: &'static str, times: u64) -> usize {
         let (subject, error) = (of_many(kind), error());
-        (0..times).filter(|_| log.ended(now, now, &subject, Some(&error))).count()
-    }
-
-    fn succeed(log: &mut OutageLog, now: Instant) {
-        log.ended(now, now, &of_many("renew"), None);
+        (0..times).filter(|_| log.failed(now, now, &subject, &error)).count()
     }
 
     #[test]
     fn an_outage_is_a_first_line_a_summary_each_tick_and_an_end() {
         let mut log = OutageLog::default();
         assert_eq!(fail(&mut log, at(1), "renew", 1000), 1);
-        let failing = log.tick(at(5)).failing.unwrap();
+        let failing = log.tick(at(5)).0.unwrap();
         assert_eq!((failing.by_kind(), failing.lost), ("999 renew".into(), 0));
         assert_eq!(fail(&mut log, at(6), "acquire", 3), 0);
         assert_eq!((0..1000).filter(|_| log.lost(at(7))).count(), 5);
-        let news = log.tick(at(10));
-        let failing = news.failing.unwrap();
+        let (failing, over) = log.tick(at(10));
+        let failing = failing.unwrap();
         assert_eq!((failing.by_kind(), failing.lost), ("3 acquire".into(), 1000));
-        assert_eq!((news.lost, news.over.is_none()), (995, true));
-        let news = log.tick(at(15));
-        assert!(news.failing.is_none() && news.over.is_none() && news.lost == 0);
-        let over = log.reached(at(16), 15 * SECOND).unwrap();
+        assert_eq!((log.losses.take_others(), over.is_none()), (995, true));
+        assert!(matches!(log.tick(at(15)), (None, None)));
+        let over = log.reached(at(16), at(1)).unwrap();
         assert_eq!((over.longest_outage, over.failed, over.lost), (15 * SECOND, 1003, 1000));
-        let news = log.tick(at(20));
-        assert!(news.failing.is_none() && news.over.is_none());
+        assert!(matches!(log.tick(at(20)), (None, None)));
     }
 
     #[test]
@@ -273,34 +294,34 @@ mod tests {
             for blip in 0..50 {
                 let now = at(tick * 5) + SECOND / 10 * blip;
                 lines += fail(&mut log, now, "heartbeat", 2);
-                succeed(&mut log, now);
-                lines += usize::from(log.reached(now, SECOND / 20).is_some());
+                log.succeeded = true;
+                lines += usize::from(log.reached(now + SECOND / 20, now).is_some());
             }
-            let news = log.tick(at(tick * 5 + 5));
-            lines += usize::from(news.failing.is_some()) + usize::from(news.over.is_some());
+            let (failing, over) = log.tick(at(tick * 5 + 5));
+            lines += usize::from(failing.is_some()) + usize::from(over.is_some());
         }
         assert_eq!(lines, 11);
-        assert!(log.tick(at(55)).over.is_some());
+        assert!(log.tick(at(55)).1.is_some());
     }
 
     #[test]
     fn a_server_that_nobody_asks_is_not_said_to_answer_again() {
         let mut log = OutageLog::default();
         assert_eq!(fail(&mut log, at(1), "renew", 1), 1);
-        assert!(log.tick(at(5)).over.is_none());
+        assert!(log.tick(at(5)).1.is_none());
         assert_eq!(fail(&mut log, at(60), "release", 1), 0);
-        assert_eq!(log.tick(at(65)).failing.unwrap().by_kind(), "1 release");
-        succeed(&mut log, at(66));
-        assert!(log.tick(at(70)).over.is_some());
+        assert_eq!(log.tick(at(65)).0.unwrap().by_kind(), "1 release");
+        log.succeeded = true;
+        assert!(log.tick(at(70)).1.is_some());
     }
 
     #[test]
     fn a_row_that_nobody_heard_of_ends_in_silence() {
         let mut log = OutageLog::default();
         assert_eq!(fail(&mut log, at(1), "renew", 1), 1);
-        assert!(log.reached(at(3), 2 * SECOND).is_some());
+        assert!(log.reached(at(3), at(1)).is_some());
         assert_eq!(fail(&mut log, at(4), "renew", 1), 0);
-        assert!(log.reached(at(6), 2 * SECOND).is_none());
+        assert!(log.reached(at(6), at(4)).is_none());
         assert_eq!(fail(&mut log, at(6), "renew", 1), 1);
     }
 
@@ -308,18 +329,17 @@ mod tests {
     fn a_failure_of_a_row_that_is_over_begins_no_other() {
         let (mut log, error) = (OutageLog::default(), error());
         assert_eq!(fail(&mut log, at(1), "renew", 1), 1);
-        assert!(log.reached(at(9), 8 * SECOND).is_some());
+        assert!(log.reached(at(9), at(1)).is_some());
         let renew = &of_many("renew");
-        assert!(!log.ended(at(10), at(8), renew, Some(&error)));
-        let news = log.tick(at(15));
-        assert!(news.failing.is_none() && news.over.is_none());
+        assert!(!log.failed(at(10), at(8), renew, &error));
+        assert!(matches!(log.tick(at(15)), (None, None)));
         // One that was sent afterwards does.
-        assert!(log.ended(at(16), at(9), renew, Some(&error)));
+        assert!(log.failed(at(16), at(9), renew, &error));
     }
 
     #[test]
     fn a_few_pass_in_each_window_and_the_others_are_counted() {
-        let mut few = Limit::new(5, 10 * SECOND);
+        let mut few = Limit::<5, 10>::default();
         assert_eq!((0..100).filter(|_| few.admits(at(1))).count(), 5);
         assert_eq!((few.take_others(), few.take_others()), (95, 0));
         assert!(!few.admits(at(10)) && few.admits(at(11)));

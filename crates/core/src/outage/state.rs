@@ -11,12 +11,11 @@ use crate::{clock::Instant, store::StoreError};
 // ADR 0013
 pub struct OutageState {
     heard_at: Option<Instant>,
-    since: Option<Instant>,
+    silent_since: Option<Instant>,
     /// When the sender of a command gave up last.
     given_up_at: Option<Instant>,
     in_flight: usize,
-    unanswered: u64,
-    last_error: Option<StoreError>,
+    outage: Option<Outage>,
 }
 
 /// A server that does not answer, as seen at one moment.
@@ -28,25 +27,22 @@ pub struct Outage {
     /// How many commands have failed without an answer.
     pub unanswered: u64,
     /// Why the last of them failed.
-    pub last_error: Option<StoreError>,
+    pub last_error: StoreError,
 }
 
 impl OutageState {
     pub(super) fn sent(&mut self, now: Instant) {
         self.in_flight += 1;
-        self.since.get_or_insert(now);
+        self.silent_since.get_or_insert(now);
     }
 
     /// A command was answered at `now`; returns since when there was an outage, which this ends.
     pub(super) fn answered(&mut self, now: Instant) -> Option<Instant> {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let ended = self.outage().map(|outage| outage.since);
         self.heard_at = self.heard_at.max(Some(now));
         // For the commands that are still in flight, the server is silent from now on.
-        self.since = (self.in_flight > 0).then_some(now);
-        self.unanswered = 0;
-        self.last_error = None;
-        ended
+        self.silent_since = (self.in_flight > 0).then_some(now);
+        self.outage.take().map(|outage| outage.since)
     }
 
     /// A command of `sent_at` was not answered, or not sent: ignored if another was answered since.
@@ -55,10 +51,10 @@ impl OutageState {
             return self.leave();
         }
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.since.get_or_insert(sent_at);
-        self.unanswered += 1;
+        let since = *self.silent_since.get_or_insert(sent_at);
+        let unanswered = self.outage.take().map_or(1, |outage| outage.unanswered + 1);
         // It is shown to callers that wait for other locks.
-        self.last_error = Some(error.for_no_lock());
+        self.outage = Some(Outage { since, unanswered, last_error: error.for_no_lock() });
     }
 
     /// The sender of a command gave up at `now`: its outcome is unknown.
@@ -70,14 +66,14 @@ impl OutageState {
     /// A command is no longer in flight; its outcome says nothing about the server.
     fn leave(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        if self.in_flight == 0 && self.unanswered == 0 {
-            self.since = None;
+        if self.in_flight == 0 && self.outage.is_none() {
+            self.silent_since = None;
         }
     }
 
     /// Since when the server is silent; `None` when every command was answered or given up.
     pub fn silent_since(&self) -> Option<Instant> {
-        self.since
+        self.silent_since
     }
 
     /// Whether the server has answered any command at `at` or later.
@@ -87,25 +83,24 @@ impl OutageState {
 
     /// Whether the server was asked since `at`, and has not answered anything.
     pub fn has_been_silent_since(&self, at: Instant) -> bool {
-        let was_asked = self.since.is_some() || self.given_up_at.is_some_and(|left| left >= at);
+        let was_asked =
+            self.silent_since.is_some() || self.given_up_at.is_some_and(|left| left >= at);
         was_asked && !self.heard_since(at)
     }
 
     /// The present outage, if there is one.
-    pub fn outage(&self) -> Option<Outage> {
-        let since = self.since.filter(|_| self.unanswered > 0)?;
-        let (unanswered, last_error) = (self.unanswered, self.last_error.clone());
-        Some(Outage { since, unanswered, last_error })
+    pub fn outage(&self) -> Option<&Outage> {
+        self.outage.as_ref()
     }
 
     /// How long the server has been out of reach at `now`; zero when it is not.
     pub fn unreachable_for(&self, now: Instant) -> Duration {
-        self.outage().map_or(Duration::ZERO, |outage| now.saturating_since(outage.since))
+        self.outage.as_ref().map_or(Duration::ZERO, |outage| now.saturating_since(outage.since))
     }
 
     /// Whether there is an outage, and no command in flight could show its end.
     pub fn needs_probe(&self) -> bool {
-        self.unanswered > 0 && self.in_flight == 0
+        self.outage.is_some() && self.in_flight == 0
     }
 }
 

@@ -1,17 +1,21 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::{Future, ready},
+    mem,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use super::{
-    log::{Failures, OutageLog, tenths},
+    log::{Failures, OutageLog, Subject, tenths},
     state::OutageState,
-    subject::Subject,
 };
 use crate::{
     clock::{Clock, Instant},
     lease::LossReason,
     mutex::Mutex,
     process::Origin,
-    store::StoreError,
-    types::{AcquisitionId, Fence, LockName},
+    store::{Listener, LockStore, Reply, Request, StoreError, StoreFuture, of_its_kind},
+    types::{AcquisitionId, Fence, LockName, RuntimeId},
 };
 
 /// What one runtime knows about outages of its server, fed with every command that it sends.
@@ -21,15 +25,6 @@ pub struct OutageWatch {
     origin: Origin,
     // Nothing is logged under this lock: a subscriber may be slow.
     known: Mutex<(OutageState, OutageLog)>,
-}
-
-/// What depends on the server now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AtStake {
-    /// Leases that are held: each is lost at the end of its ttl if it is not renewed.
-    pub leases: usize,
-    /// Acquires that wait.
-    pub waiting: usize,
 }
 
 impl OutageWatch {
@@ -81,61 +76,142 @@ impl OutageWatch {
         }
     }
 
-    /// Logs what has happened since the last call; call it every few seconds, and at the end.
-    pub fn tick(&self, now: Instant, at_stake: impl FnOnce() -> AtStake) {
-        let (outage, news) = {
+    /// Logs what has happened since the last call, with how many leases are lost if they are not renewed,
+    /// and how many acquires wait. Call it every few seconds, and at the end.
+    pub fn tick(&self, now: Instant, leases_at_risk: usize, acquires_waiting: usize) {
+        let (unreachable_for, (failing, over), lost, regressed) = {
             let (state, log) = &mut *self.known.lock();
-            (state.outage(), log.tick(now))
+            let unreachable_for = state.outage().map(|outage| now.saturating_since(outage.since));
+            let (lost, regressed) = (log.losses.take_others(), log.regressions.take_others());
+            (unreachable_for, log.tick(now), lost, regressed)
         };
-        if let Some(failures) = news.failing {
-            let unreachable_for = outage.map(|outage| now.saturating_since(outage.since));
-            failures.log(unreachable_for, at_stake());
+        if let Some(failures) = failing {
+            failures.log(unreachable_for, leases_at_risk, acquires_waiting);
         }
-        if let Some(failures) = news.over {
+        if let Some(failures) = over {
             failures.log_end();
         }
-        if news.lost > 0 {
-            tracing::warn!(leases = news.lost, "more leases lost");
+        if lost > 0 {
+            tracing::warn!(leases = lost, "more leases lost");
         }
-        if news.regressed > 0 {
+        if regressed > 0 {
             tracing::error!(
-                locks = news.regressed,
+                locks = regressed,
                 "more fence counters were behind what this process had seen"
             );
         }
     }
 
-    /// A command is sent.
-    pub(super) fn sent(&self, now: Instant) {
-        self.known.lock().0.sent(now);
+    /// A command succeeded.
+    fn answered(&self) {
+        let now = self.clock.now();
+        let over = {
+            let (state, log) = &mut *self.known.lock();
+            log.succeeded = true;
+            state.answered(now).and_then(|since| log.reached(now, since))
+        };
+        over.iter().for_each(Failures::log_end);
     }
 
-    /// A command was answered, or failed.
-    pub(super) fn ended(&self, subject: &Subject, sent_at: Instant, error: Option<&StoreError>) {
+    /// A command of `sent_at` failed.
+    fn failed(&self, subject: &Subject, sent_at: Instant, error: &StoreError) {
         let now = self.clock.now();
         let (over, is_news) = {
             let (state, log) = &mut *self.known.lock();
-            let outage_since = match error {
-                Some(error) if !error.is_sign_of_life() => {
-                    state.unanswered(sent_at, error.clone());
-                    None
-                }
-                _ => state.answered(now),
+            let over = if error.is_sign_of_life() {
+                state.answered(now).and_then(|since| log.reached(now, since))
+            } else {
+                state.unanswered(sent_at, error.clone());
+                None
             };
-            let over = outage_since.and_then(|since| log.reached(now, now.saturating_since(since)));
-            (over, log.ended(now, sent_at, subject, error))
+            (over, log.failed(now, sent_at, subject, error))
         };
         over.iter().for_each(Failures::log_end);
-        if let Some(error) = error {
-            subject.log_failure(error, is_news);
+        subject.log_failure(error, is_news);
+    }
+}
+
+/// A store whose commands, replies and failures are reported to an [`OutageWatch`].
+///
+/// In a fork of its process no command is sent, and each fails: two processes would have the same
+/// ids. All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
+/// when it is made.
+#[derive(Debug)]
+pub struct WatchedStore {
+    store: Arc<dyn LockStore>,
+    watch: Arc<OutageWatch>,
+}
+
+/// A command on its way. Dropped before its reply, it counts as given up.
+struct InFlight<'a>(&'a OutageWatch);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        let Self(OutageWatch { clock, origin, known }) = self;
+        let now = clock.now();
+        if origin.is_here(now) {
+            known.lock().0.given_up(now);
+        }
+    }
+}
+
+impl WatchedStore {
+    /// Tells `watch` of what happens on `store`.
+    pub fn new(store: Arc<dyn LockStore>, watch: Arc<OutageWatch>) -> Self {
+        Self { store, watch }
+    }
+
+    /// Sends a command at `now`, as [`send`](LockStore::send) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](LockStore::send), and of kind `Config` in a fork.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](LockStore::send).
+    pub fn ask<R: Request>(
+        &self,
+        now: Instant,
+        request: R,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<R::Reply, StoreError>> + Send + use<'_, R> {
+        let watch = &*self.watch;
+        let command = request.into();
+        let subject = Subject::of(&command);
+        let (sending, in_flight): (StoreFuture<'_, Reply>, _) = if watch.origin.is_here(now) {
+            watch.known.lock().0.sent(now);
+            let in_flight = InFlight(watch);
+            (self.store.send(command, deadline), Some(in_flight))
+        } else {
+            (Box::pin(ready(Err(watch.origin.error()))), None)
+        };
+        async move {
+            let reply = sending.await;
+            if let Some(in_flight) = in_flight {
+                mem::forget(in_flight);
+                match reply.as_ref().map_or_else(Some, Reply::failure) {
+                    Some(error) => watch.failed(&subject, now, error),
+                    None => watch.answered(),
+                }
+            }
+            of_its_kind(reply?)
         }
     }
 
-    /// The sender of a command has stopped waiting for its reply.
-    pub(super) fn given_up(&self) {
-        let now = self.clock.now();
-        if self.origin.is_here(now) {
-            self.known.lock().0.given_up(now);
-        }
+    /// Passes all pushes for a runtime to a listener; see [`listen`](LockStore::listen).
+    pub fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        self.store.listen(runtime, listener);
+    }
+
+    /// Whether the store ends with this process; see
+    /// [`ends_with_process`](LockStore::ends_with_process).
+    pub fn ends_with_process(&self) -> bool {
+        self.store.ends_with_process()
+    }
+
+    /// Which part of the store a name lives in; see [`shard`](LockStore::shard).
+    pub fn shard(&self, name: &LockName) -> usize {
+        self.store.shard(name)
     }
 }

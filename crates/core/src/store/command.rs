@@ -56,6 +56,32 @@ pub enum Reply {
     ForceRelease(ForceReleaseAnswer),
 }
 
+impl Reply {
+    /// The failure that it tells: that of a batch, if none of its names succeeded.
+    pub(crate) fn failure(&self) -> Option<&StoreError> {
+        match self {
+            Self::Heartbeat(replies) => failure_of_batch(replies),
+            Self::Renew(replies) => failure_of_batch(replies),
+            Self::Inspect(replies) => failure_of_batch(replies),
+            Self::Acquire(_)
+            | Self::Hold(_)
+            | Self::Release(_)
+            | Self::Withdraw(_)
+            | Self::Scan(_)
+            | Self::ForceRelease(_) => None,
+        }
+    }
+}
+
+/// One that is a sign of life, if there is one.
+fn failure_of_batch<T>(replies: &[Result<T, StoreError>]) -> Option<&StoreError> {
+    if replies.iter().any(Result::is_ok) {
+        return None;
+    }
+    let failures = replies.iter().filter_map(|reply| reply.as_ref().err());
+    failures.min_by_key(|error| !error.is_sign_of_life())
+}
+
 /// A command with the type of its reply.
 pub trait Request: Into<Command> {
     /// What a store replies.
@@ -310,4 +336,45 @@ pub struct ForceRelease {
     pub id: AcquisitionId,
     /// The fence that was seen.
     pub fence: Fence,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{HoldAnswer, StoreErrorKind, of_its_kind};
+
+    #[test]
+    fn a_batch_fails_if_none_of_its_names_succeeds() {
+        let failed = |what| StoreError::new(StoreErrorKind::Config, what, "look there");
+        let (unheard, refused) = (failed("no answer"), failed("refused").as_answer());
+        let [none, no] = [&unheard, &refused].map(|error| Err(error.clone()));
+        let failure = |replies: &[_]| failure_of_batch(replies).cloned();
+        assert_eq!(failure(&[no.clone(), no.clone()]), Some(refused.clone()));
+        assert_eq!(failure(&[none.clone(), no.clone()]), Some(refused), "it is reached");
+        assert_eq!(failure(&[none.clone(), none]), Some(unheard));
+        assert_eq!(failure(&[no, Ok(())]), None);
+        assert_eq!(failure(&[]), None);
+    }
+
+    #[test]
+    fn a_look_that_fails_is_no_answer_and_neither_is_another_batch() {
+        let failed = StoreError::new(StoreErrorKind::Config, "no answer", "look there");
+        let replies = [
+            Reply::Inspect(vec![Err(failed.clone())]),
+            Reply::Renew(vec![Err(failed.clone())]),
+            Reply::Heartbeat(vec![Err(failed.clone())]),
+        ];
+        for reply in replies {
+            assert_eq!(reply.failure(), Some(&failed), "{reply:?}");
+        }
+        assert_eq!(Reply::from(WithdrawAnswer { ended_grant: false }).failure(), None);
+    }
+
+    #[test]
+    fn a_reply_of_another_kind_is_an_error() {
+        let reply = || Reply::from(WithdrawAnswer { ended_grant: true });
+        assert_eq!(of_its_kind(reply()), Ok(WithdrawAnswer { ended_grant: true }));
+        let error = of_its_kind::<HoldAnswer>(reply()).expect_err("a hold has another answer");
+        assert_eq!(error.kind(), StoreErrorKind::Indeterminate);
+    }
 }

@@ -23,12 +23,12 @@ use super::{LockName, NameError, words::shown_as_text};
 #[derive(Clone, PartialEq, Eq)]
 pub struct NamePattern {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<GlobPart>,
 }
 
 /// A part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum GlobPart {
     /// This character.
     Is(char),
     /// One of these ranges; or none of them, if it is `not`.
@@ -59,12 +59,12 @@ impl NamePattern {
         while let Some(next) = rest.next() {
             match next {
                 // Several in a row mean the same as one.
-                '*' if parts.last() == Some(&Part::Text) => {}
-                '*' => parts.push(Part::Text),
-                '?' => parts.push(Part::Any),
+                '*' if parts.last() == Some(&GlobPart::Text) => {}
+                '*' => parts.push(GlobPart::Text),
+                '?' => parts.push(GlobPart::Any),
                 '[' => parts.push(class(&mut rest).map_err(wrong)?),
-                '\\' => parts.push(Part::Is(rest.next().ok_or_else(|| wrong(OPEN_ESCAPE))?)),
-                other => parts.push(Part::Is(other)),
+                '\\' => parts.push(GlobPart::Is(rest.next().ok_or_else(|| wrong(OPEN_ESCAPE))?)),
+                other => parts.push(GlobPart::Is(other)),
             }
         }
         Ok(Self { text: text.into(), parts })
@@ -79,7 +79,7 @@ impl NamePattern {
             }
             text.push(next);
         }
-        Self { text, parts: name.as_str().chars().map(Part::Is).collect() }
+        Self { text, parts: name.as_str().chars().map(GlobPart::Is).collect() }
     }
 
     /// Returns the pattern as text.
@@ -95,7 +95,7 @@ impl NamePattern {
         let mut text: Option<(usize, usize)> = None;
         while at < name.len() {
             match self.parts.get(part) {
-                Some(Part::Text) => {
+                Some(GlobPart::Text) => {
                     text = Some((part, at));
                     part += 1;
                 }
@@ -110,14 +110,14 @@ impl NamePattern {
                 },
             }
         }
-        self.parts[part..].iter().all(|part| *part == Part::Text)
+        self.parts[part..].iter().all(|part| *part == GlobPart::Text)
     }
 
     /// The text with which every name begins that matches, and that with which it ends, if there is
     /// anything between them; a server looks for no more than that.
     pub(crate) fn ends(&self) -> (String, Option<String>) {
-        let literal = |part: &Part| match part {
-            Part::Is(one) => Some(*one),
+        let literal = |part: &GlobPart| match part {
+            GlobPart::Is(one) => Some(*one),
             _ => None,
         };
         let begin: String = self.parts.iter().map_while(literal).collect();
@@ -133,7 +133,7 @@ impl NamePattern {
 impl Default for NamePattern {
     /// All names.
     fn default() -> Self {
-        Self { text: "*".into(), parts: vec![Part::Text] }
+        Self { text: "*".into(), parts: vec![GlobPart::Text] }
     }
 }
 
@@ -145,7 +145,7 @@ impl AsRef<str> for NamePattern {
 
 shown_as_text!(NamePattern);
 
-impl Part {
+impl GlobPart {
     /// Whether a character is one that the part means; a `*` means none by itself.
     fn is(&self, other: char) -> bool {
         match self {
@@ -163,7 +163,7 @@ const OPEN_CLASS: &str = "has a [ without a ]; close it, or write \\[ for the ch
 const OPEN_ESCAPE: &str = "ends with a \\; write \\\\ for the character";
 
 /// Reads what stands behind a `[`, up to its `]`.
-fn class(rest: &mut std::str::Chars<'_>) -> Result<Part, &'static str> {
+fn class(rest: &mut std::str::Chars<'_>) -> Result<GlobPart, &'static str> {
     let mut peeked = rest.clone();
     let not = peeked.next() == Some('^');
     if not {
@@ -173,7 +173,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Result<Part, &'static str> {
     loop {
         let from = match rest.next().ok_or(OPEN_CLASS)? {
             ']' if ranges.is_empty() => return Err("has a [ with nothing in it"),
-            ']' => return Ok(Part::In { not, ranges }),
+            ']' => return Ok(GlobPart::In { not, ranges }),
             '\\' => rest.next().ok_or(OPEN_ESCAPE)?,
             other => other,
         };

@@ -1,17 +1,26 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, iter, sync::Arc};
 
-use futures_util::future::join_all;
+use futures_util::future::{OptionFuture, join_all};
 use leasehold_core::{Clock, LockName, RuntimeId, StoreError};
 use leasehold_redis::{
-    ClusterMaster, Endpoint, MasterVerdict, RedisConfig, SentinelGroup, decide, masters, probe,
-    probe_in,
+    ClusterMaster, Endpoint, MasterVerdict, RedisConfig, SentinelGroup, classify::classify_dial,
+    decide, decode::text, dial_once, hello, masters, preflight, probe, probe_in,
 };
+use redis::ConnectionInfo;
 
-use super::{sentinels, visit::Visit};
+use super::{
+    client::{ServerClient, unanswered},
+    questions, sentinels,
+};
 use crate::{
     Diagnosis, Expected,
-    facts::{Deployment, Facts, Sentinels, ServerFacts},
+    facts::{
+        Deployment, Facts, NamedMaster, SentinelFacts, SentinelsTold, ServerFacts, ServerTold,
+    },
 };
+
+/// On how many connections the master of an address is looked at: a balancer spreads them.
+const CONNECTIONS: usize = 4;
 
 /// Examines the servers of an address: the server, the Sentinels and their master, or all masters
 /// of a Cluster.
@@ -81,28 +90,29 @@ impl Examiner {
             return self.cluster().await;
         }
         if let Some(nodes) = address.quorum() {
-            let servers = join_all(nodes.iter().map(|place| self.server_at(place))).await;
-            return Facts { deployment: Deployment::Quorum(self.config.quorum), servers };
+            let visits =
+                nodes.iter().map(|place| self.visit_at(place, self.config.at(place), self.probe()));
+            let deployment = Deployment::Quorum(self.config.quorum);
+            return Facts { deployment, servers: join_all(visits).await };
         }
-        let servers = vec![self.visit(self.config.clone(), self.probe()).await];
+        let servers = vec![self.visit(&self.config, self.probe()).await];
         Facts { deployment: Deployment::Server, servers }
     }
 
     /// Asks all Sentinels side by side, and examines the master that most of them name.
     async fn sentinels(&self, group: &SentinelGroup) -> Facts {
-        let ask = |info| sentinels::ask(&self.config, &self.clock, info, &group.master);
-        let answers = join_all(group.sentinels.iter().map(ask)).await;
-        let (all, votes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
-        let votes: Vec<Option<Endpoint>> = votes.into_iter().flatten().collect();
-        let master = match decide(&votes, all.len(), None) {
-            MasterVerdict::Named(place) => Some(place),
-            MasterVerdict::Unknown | MasterVerdict::Open => None,
+        let ask = async |info: &ConnectionInfo| {
+            let told = sentinels::ask(&self.config, &self.clock, info, &group.master).await;
+            SentinelFacts { place: info.addr().to_string(), told }
         };
-        let named = master.as_ref().map(ToString::to_string);
-        let sentinels = Sentinels { name: group.master.clone(), master: named, all };
+        let all = join_all(group.sentinels.iter().map(ask)).await;
+        let mut sentinels = SentinelsTold { name: group.master.clone(), master: None, all };
+        let vote = |named: Option<&NamedMaster>| named.map(|named| named.master.clone());
+        let votes: Vec<_> = sentinels.answers().map(vote).collect();
         let mut servers = Vec::new();
-        if let Some(place) = master {
-            servers.push(self.server_at(&place).await);
+        if let MasterVerdict::Named(place) = decide(&votes, sentinels.all.len(), None) {
+            servers.push(self.visit_at(&place, self.config.at(&place), self.probe()).await);
+            sentinels.master = Some(place);
         }
         Facts { deployment: Deployment::Sentinels(sentinels), servers }
     }
@@ -126,10 +136,6 @@ impl Examiner {
         Facts { deployment: Deployment::Cluster(Ok(covered)), servers }
     }
 
-    async fn server_at(&self, place: &Endpoint) -> ServerFacts {
-        self.visit_at(place, self.config.at(place), self.probe()).await
-    }
-
     async fn visit_at(
         &self,
         place: &Endpoint,
@@ -137,25 +143,106 @@ impl Examiner {
         probe: Option<LockName>,
     ) -> ServerFacts {
         match config {
-            Ok(config) => self.visit(config, probe).await,
+            Ok(config) => self.visit(&config, probe).await,
             Err(error) => ServerFacts { place: place.to_string(), told: Err(error) },
         }
     }
 
-    async fn visit(&self, config: RedisConfig, probe: Option<LockName>) -> ServerFacts {
-        let visit = Visit {
-            config,
-            clock: &self.clock,
-            runtime_id: self.runtime_id,
-            acks: self.expected.acks,
-            probe,
-            is_of_quorum: self.config.address.quorum().is_some(),
+    /// Makes a connection to a master, and asks for everything; `probe` is a lock that nobody uses, which
+    /// lives there.
+    async fn visit(&self, config: &RedisConfig, probe: Option<LockName>) -> ServerFacts {
+        let place = config.address.info().addr().to_string();
+        ServerFacts { place, told: self.told(config, probe).await }
+    }
+
+    async fn told(
+        &self,
+        config: &RedisConfig,
+        probe: Option<LockName>,
+    ) -> Result<ServerTold, StoreError> {
+        let (clock, acks) = (&self.clock, self.expected.acks);
+        let (connection, run) = dial_once(config, clock).await?;
+        let client = ServerClient::new(connection, Arc::clone(clock), config.command_timeout);
+        let runs = match run {
+            Some(first) => runs(config, clock, first).await,
+            None => BTreeSet::new(),
         };
-        visit.facts().await
+        let version = version(&client).await?;
+        let (info, settings) = (questions::info(&client).await, questions::settings(&client).await);
+        let role = if info.is_err() { questions::role(&client).await } else { None };
+        let node = config.is_of_cluster().then(|| questions::cluster_node(&client, config));
+        let node = OptionFuture::from(node).await;
+        // One after the other from here on, so that each round trip is timed alone.
+        let timing = questions::timing(&client).await;
+        let channel = config.keys.channel(self.runtime_id);
+        let scripts = match &probe {
+            Some(probe) => run_scripts(&client, config, probe, &channel).await,
+            None => Ok(()),
+        };
+        let subscribes = subscribe(&client, &channel).await;
+        let acks =
+            OptionFuture::from(acks.are_asked().then(|| questions::acks(&client, acks))).await;
+        let mark = match self.config.address.quorum() {
+            Some(_) => questions::mark(&client, config.keys.boot()).await.ok(),
+            None => None,
+        };
+        Ok(ServerTold {
+            version,
+            runs,
+            info,
+            settings,
+            role,
+            timing,
+            scripts,
+            subscribes,
+            acks,
+            node,
+            mark,
+        })
     }
 
     /// A lock that nobody uses.
     fn probe(&self) -> Option<LockName> {
         probe(self.runtime_id).ok()
     }
+}
+
+/// The runs of the masters to which several connections lead, all made at one time. One that cannot
+/// be made is left out.
+async fn runs(config: &RedisConfig, clock: &Arc<dyn Clock>, first: String) -> BTreeSet<String> {
+    let others = join_all((1..CONNECTIONS).map(|_| dial_once(config, clock))).await;
+    iter::once(first).chain(others.into_iter().flatten().filter_map(|(_, run)| run)).collect()
+}
+
+/// Runs every kind of command once on the keys of a lock, by text and by digest, as the check at
+/// connect does.
+async fn run_scripts(
+    client: &ServerClient,
+    config: &RedisConfig,
+    probe: &LockName,
+    channel: &str,
+) -> Result<(), StoreError> {
+    let mut connection = client.connection.clone();
+    // Both EVAL and EVALSHA: the user may lack the right to one of them.
+    for has_body in [true, false] {
+        let tried = preflight(&mut connection, config, (probe, channel), has_body);
+        client.in_time(tried).await.map_err(|_| unanswered())??;
+    }
+    Ok(())
+}
+
+/// The name and the version of the server. `HELLO` is always allowed.
+async fn version(client: &ServerClient) -> Result<String, StoreError> {
+    let mut connection = client.connection.clone();
+    let told = client.in_time(hello(&mut connection)).await;
+    let told = told.map_err(|_| unanswered())?.map_err(|error| classify_dial(&error))?;
+    let field = |name| told.get(name).and_then(text).unwrap_or_else(|| "unknown".into());
+    Ok(format!("{} {}", field("server"), field("version")))
+}
+
+/// Subscribes to the messages about grants; the subscription ends with the connection.
+async fn subscribe(client: &ServerClient, channel: &str) -> Result<(), StoreError> {
+    let mut connection = client.connection.clone();
+    let answer = client.in_time(connection.subscribe(channel)).await;
+    answer.map_err(|_| unanswered())?.map_err(|error| classify_dial(&error))
 }

@@ -5,6 +5,5 @@ mod client;
 mod examiner;
 mod questions;
 mod sentinels;
-mod visit;
 
 pub use examiner::Examiner;

@@ -8,7 +8,7 @@ use redis::{Value, cmd};
 use super::client::ServerClient;
 use crate::{
     ClockOffset,
-    facts::{ClusterNode, Fields, Mark, NotRead, Reading, RoundTrips},
+    facts::{ClusterTold, Fields, Mark, NotRead, Reading, RoundTrips},
 };
 
 /// The sections of `INFO` that the rules read. Before Redis 7, one command has one section.
@@ -58,14 +58,11 @@ pub(super) async fn settings(client: &ServerClient) -> Reading<Fields> {
 }
 
 /// How many replicas a master names in answer to `ROLE`: its name, its offset, and they.
-pub(super) async fn role(client: &ServerClient) -> Reading<usize> {
-    match client.ask(&cmd("ROLE")).await? {
-        Value::Array(parts) => match parts.get(2) {
-            Some(Value::Array(replicas)) => Ok(replicas.len()),
-            _ => Err(NotRead::Strange),
-        },
-        _ => Err(NotRead::Strange),
-    }
+pub(super) async fn role(client: &ServerClient) -> Option<usize> {
+    let told = client.ask(&cmd("ROLE")).await.ok()?;
+    let Value::Array(parts) = told else { return None };
+    let Some(Value::Array(replicas)) = parts.get(2) else { return None };
+    Some(replicas.len())
 }
 
 /// Whether acknowledgements may be waited for: here for those of no replica, which are there at
@@ -82,8 +79,7 @@ pub(super) async fn acks(client: &ServerClient, acks: Replication) -> Reading<()
 pub(super) async fn mark(client: &ServerClient, key: String) -> Reading<Mark> {
     // As boot.lua of a quorum reads it: whatever stands there, no more than a mark has.
     let text: String = client.ask_for(&cmd("GETRANGE").arg(key).arg(0).arg(256).take()).await?;
-    let (seconds, micros): (u64, u64) = client.ask_for(&cmd("TIME")).await?;
-    let now = Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros));
+    let now = time(client).await?;
     let counts = text.split(' ').next().and_then(|first| first.parse().ok());
     let Some(counts) = counts.map(Duration::from_millis) else { return Ok(Mark::Missing) };
     let rest = counts.saturating_sub(now);
@@ -94,14 +90,14 @@ pub(super) async fn mark(client: &ServerClient, key: String) -> Reading<Mark> {
 pub(super) async fn cluster_node(
     client: &ServerClient,
     config: &RedisConfig,
-) -> Reading<ClusterNode> {
+) -> Reading<ClusterTold> {
     let told = client.ask(cmd("CLUSTER").arg("INFO")).await?;
     let mut info = Fields::default();
     info.add(&text(&told).ok_or(NotRead::Strange)?);
     let slots = client.ask(cmd("CLUSTER").arg("SLOTS")).await.ok();
     let place = Endpoint::of(config.address.info().addr());
     let replicas = slots.zip(place).and_then(|(slots, place)| healthy_replicas(&slots, &place));
-    Ok(ClusterNode { info, replicas })
+    Ok(ClusterTold { info, replicas })
 }
 
 /// How many replicas of a master are well: `CLUSTER SLOTS` has them behind their master.
@@ -120,14 +116,10 @@ fn healthy_replicas(slots: &Value, master: &Endpoint) -> Option<usize> {
 /// How many round trips are timed.
 const TRIPS: usize = 5;
 
-/// One round trip, and what the clocks showed.
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    trip: Duration,
-    /// Our time of day when the command was sent.
-    sent_at: Duration,
-    /// The server's time of day at some moment after that.
-    server: Duration,
+/// The server's time of day.
+async fn time(client: &ServerClient) -> Reading<Duration> {
+    let (seconds, micros): (u64, u64) = client.ask_for(&cmd("TIME")).await?;
+    Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
 }
 
 /// Times a few round trips, and reads the server's clock.
@@ -143,24 +135,20 @@ pub(super) async fn timing(client: &ServerClient) -> Reading<RoundTrips> {
     summary(samples).ok_or(NotRead::Silent)
 }
 
-async fn sample(client: &ServerClient) -> Reading<Sample> {
+/// How long a round trip took, and how far the server's clock was from ours in the middle of it.
+async fn sample(client: &ServerClient) -> Reading<(Duration, ClockOffset)> {
     let (begun_at, sent_at) = (client.clock.now(), client.clock.unix_time());
-    let (seconds, micros): (u64, u64) = client.ask_for(&cmd("TIME")).await?;
+    let server = time(client).await?;
     let trip = client.clock.now().saturating_since(begun_at);
-    Ok(Sample {
-        trip,
-        sent_at,
-        server: Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)),
-    })
+    Ok((trip, ClockOffset::between(server, sent_at + trip / 2)))
 }
 
 /// The median of the round trips, and the offset of the shortest: there the server read its clock
 /// nearest to the middle.
-fn summary(mut samples: Vec<Sample>) -> Option<RoundTrips> {
-    samples.sort_by_key(|sample| sample.trip);
-    let median = samples.get(samples.len() / 2)?.trip;
-    let Sample { trip, sent_at, server } = *samples.first()?;
-    let offset = ClockOffset::between(server, sent_at + trip / 2);
+fn summary(mut samples: Vec<(Duration, ClockOffset)>) -> Option<RoundTrips> {
+    samples.sort_by_key(|(trip, _)| *trip);
+    let (median, _) = *samples.get(samples.len() / 2)?;
+    let (trip, offset) = *samples.first()?;
     Some(RoundTrips { median, offset, margin: trip / 2 })
 }
 
@@ -194,15 +182,10 @@ mod tests {
     #[test]
     fn the_shortest_round_trip_tells_the_offset() {
         let millis = Duration::from_millis;
-        let sample = |trip, server| Sample {
-            trip: millis(trip),
-            sent_at: millis(1000),
-            server: millis(server),
-        };
-        let told = summary(vec![sample(40, 1033), sample(4, 1012), sample(10, 1014)]).unwrap();
+        let sample = |trip, ahead| (millis(trip), ClockOffset::Ahead(millis(ahead)));
+        let told = summary(vec![sample(40, 13), sample(4, 10), sample(10, 9)]).unwrap();
         assert_eq!(told.median, millis(10));
         assert_eq!((told.offset, told.margin), (ClockOffset::Ahead(millis(10)), millis(2)));
-        assert_eq!(summary(vec![sample(4, 992)]).unwrap().offset, ClockOffset::Behind(millis(10)));
         assert_eq!(summary(Vec::new()), None);
     }
 }

@@ -5,32 +5,15 @@ use leasehold_redis::{Endpoint, RedisConfig, client_of, unreachable_one};
 use redis::{AsyncConnectionConfig, ConnectionInfo, cmd};
 
 use super::client::ServerClient;
-use crate::facts::{NamedMaster, NotRead, Reading, SentinelFacts, WatchedMaster};
+use crate::facts::{NamedMaster, NotRead, Reading, WatchedMaster};
 
-/// Asks one Sentinel about a master. With its facts comes its vote, if it answered.
+/// The master of a name, as one Sentinel knows it; the words of the failure if that does not answer.
 pub(super) async fn ask(
     config: &RedisConfig,
     clock: &Arc<dyn Clock>,
     info: &ConnectionInfo,
     name: &str,
-) -> (SentinelFacts, Option<Option<Endpoint>>) {
-    let place = info.addr().to_string();
-    match named(config, clock, info, name).await {
-        Ok(Some((vote, named))) => {
-            (SentinelFacts { place, told: Ok(Some(named)) }, Some(Some(vote)))
-        }
-        Ok(None) => (SentinelFacts { place, told: Ok(None) }, Some(None)),
-        Err(words) => (SentinelFacts { place, told: Err(words) }, None),
-    }
-}
-
-/// The master that a Sentinel names; the words of the failure if it does not answer.
-async fn named(
-    config: &RedisConfig,
-    clock: &Arc<dyn Clock>,
-    info: &ConnectionInfo,
-    name: &str,
-) -> Result<Option<(Endpoint, NamedMaster)>, String> {
+) -> Result<Option<NamedMaster>, String> {
     let client = client_of(config, info, config.address.info());
     let client = client.map_err(|error| unreachable_one(&error))?;
     let settings = AsyncConnectionConfig::new()
@@ -56,10 +39,8 @@ async fn named(
         why => format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"),
     })?;
     let Some((host, port)) = named else { return Ok(None) };
-    let place = Endpoint { host, port };
     let watched = client.ask_for(&question("MASTER")).await.map(|told| watched(&told));
-    let named = NamedMaster { place: place.to_string(), watched };
-    Ok(Some((place, named)))
+    Ok(Some(NamedMaster { master: Endpoint { host, port }, watched }))
 }
 
 /// Reads the answer to `SENTINEL MASTER`.

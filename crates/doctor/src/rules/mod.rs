@@ -1,18 +1,11 @@
-//! The rules: each is a function of what was gathered, and says what it finds.
+//! The rules: each is a function of what was gathered, and finds one thing or nothing.
 
-mod clock;
-mod cluster;
-mod demoted;
-mod eviction;
-mod latency;
-mod masters;
-mod min_replicas;
+mod groups;
 mod not_examined;
-mod persistence;
-mod quorum;
 mod replicas;
-mod rights;
-mod sentinels;
+mod server;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -47,22 +40,32 @@ pub(super) struct Case<'a> {
 }
 
 /// A rule about one server.
-type Rule = fn(Case<'_>) -> Vec<Finding>;
+type Rule = fn(Case<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 13] = [
-    masters::judge,
-    rights::judge,
-    rights::scripts,
-    eviction::judge,
-    persistence::judge,
-    replicas::judge,
-    min_replicas::judge,
-    demoted::judge,
-    cluster::of_node,
-    quorum::of_node,
-    clock::judge,
-    latency::judge,
-    not_examined::judge,
+const RULES: [Rule; 23] = [
+    server::masters,
+    server::subscription,
+    server::acknowledgements,
+    server::scripts,
+    server::eviction,
+    server::restart,
+    server::disk,
+    server::failed_save,
+    replicas::too_few,
+    replicas::cut_off,
+    replicas::demoted,
+    groups::full_coverage,
+    groups::node_state,
+    groups::slots_of_dead,
+    groups::slots_of_silent,
+    groups::boot_mark,
+    server::clock,
+    server::latency,
+    not_examined::info,
+    not_examined::settings,
+    not_examined::left_out,
+    not_examined::cluster,
+    not_examined::time,
 ];
 
 /// Everything that the rules find; findings about a server name it.
@@ -70,16 +73,16 @@ pub(super) fn judge(facts: &Facts, expected: &Expected) -> Vec<Finding> {
     let Facts { deployment, servers } = facts;
     let mut findings = match deployment {
         Deployment::Server => Vec::new(),
-        Deployment::Sentinels(group) => sentinels::judge(group),
-        Deployment::Cluster(covered) => cluster::judge(covered),
-        Deployment::Quorum(settings) => quorum::judge(settings, servers),
+        Deployment::Sentinels(group) => groups::sentinels(group),
+        Deployment::Cluster(covered) => groups::slots(covered).into_iter().collect(),
+        Deployment::Quorum(settings) => groups::quorum(settings, servers),
     };
     for server in servers {
         let of_server = match &server.told {
             Err(error) => vec![not_reached(error, deployment)],
             Ok(told) => {
                 let case = Case { told, deployment, expected };
-                RULES.iter().flat_map(|rule| rule(case)).collect()
+                RULES.iter().filter_map(|rule| rule(case)).collect()
             }
         };
         findings.extend(of_server.into_iter().map(|finding| finding.at(&server.place)));
@@ -89,9 +92,8 @@ pub(super) fn judge(facts: &Facts, expected: &Expected) -> Vec<Finding> {
 
 /// A server to which no connection could be made.
 fn not_reached(error: &StoreError, deployment: &Deployment) -> Finding {
-    let (what, cure) = (error.what().to_owned(), error.remedy().to_owned());
     // The other nodes of a quorum go on; that too few are left is a finding of its own.
     let is_one_of_many = matches!(deployment, Deployment::Quorum(_));
     let severity = if is_one_of_many { Severity::Warning } else { Severity::Danger };
-    Finding::new(severity, Topic::Reach, what, cure)
+    Finding::of_error(severity, Topic::Reach, error)
 }

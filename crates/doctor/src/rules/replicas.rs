@@ -1,25 +1,30 @@
+//! Rules about the replicas of a server, and about what it does without them.
+
+use std::time::Duration;
+
 use super::Case;
-use crate::{Finding, Promise::OneBeliever, Severity, Topic, facts::Deployment};
+use crate::{
+    Finding,
+    Promise::{FencesGrow, OneBeliever},
+    Severity::{Danger, Notice, Warning},
+    Topic,
+    facts::Deployment,
+};
 
 /// Whether there are as many replicas as are needed.
-pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
-    let Case { told, deployment, expected } = case;
-    let Some(replicas) = told.replicas() else { return Vec::new() };
-    let asked = usize::from(expected.acks.replicas());
+pub(super) fn too_few(Case { told, deployment, expected }: Case<'_>) -> Option<Finding> {
+    let (replicas, acks) = (told.replicas()?, expected.acks);
+    let asked = usize::from(acks.replicas());
     if replicas < asked {
-        let acks = expected.acks;
         let what = format!(
             "the master sees {replicas} replicas, and acquires need the acknowledgement of {acks}: none can succeed"
         );
         let cure = "start the replicas that are missing, or ask for fewer acknowledgements";
-        return vec![
-            Finding::new(Severity::Danger, Topic::Replicas, what, cure).endangers(&[OneBeliever]),
-        ];
+        return Some(Finding::new(Danger, Topic::Replicas, &[OneBeliever], what, cure));
     }
     if replicas == 0 && deployment.fails_over() {
         let what = "the master has no replica: if it fails, its locks are away until it is back";
-        let cure = "start a replica of it";
-        return vec![Finding::new(Severity::Warning, Topic::Replicas, what, cure)];
+        return Some(Finding::new(Warning, Topic::Replicas, &[], what, "start a replica of it"));
     }
     // `CLUSTER FAILOVER` stops the writes of the old master first.
     if (1..replicas).contains(&asked) && !matches!(deployment, Deployment::Cluster(_)) {
@@ -27,101 +32,73 @@ pub(super) fn judge(case: Case<'_>) -> Vec<Finding> {
             "acknowledgements of {asked} of {replicas} replicas: a planned failover (SENTINEL FAILOVER) can make two holders of a lock"
         );
         let cure = "ask for all replicas, or pause the locks first (CLIENT PAUSE 60000 WRITE at the old master)";
-        return vec![
-            Finding::new(Severity::Notice, Topic::Replicas, what, cure).endangers(&[OneBeliever]),
-        ];
+        return Some(Finding::new(Notice, Topic::Replicas, &[OneBeliever], what, cure));
     }
-    Vec::new()
+    None
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        facts::Deployment,
-        tests::{self, Scene, healthy, info, seen},
-    };
-
-    #[test]
-    fn replicas_are_counted_against_the_demand() {
-        use Severity::{Danger, Warning};
-        for (online, asked, is_cluster, found) in [
-            (0, None, false, None),
-            (0, None, true, Some((Warning, Topic::Replicas, ""))),
-            (0, Some(1), false, Some((Danger, Topic::Replicas, "P1"))),
-            (1, Some(2), true, Some((Danger, Topic::Replicas, "P1"))),
-            (2, Some(2), true, None),
-        ] {
-            let mut told = healthy();
-            told.info = Ok(info(&replication(online, 0)));
-            let mut scene = Scene::of(told);
-            if let Some(replicas) = asked {
-                scene = scene.asking(tests::replicas(replicas));
-            }
-            if is_cluster {
-                scene.deployment = Deployment::Cluster(Ok(16_384));
-            }
-            let findings = judge(scene.case());
-            assert_eq!(seen(&findings), Vec::from_iter(found), "{online} {asked:?}");
+/// Whether a master that is cut off from its replicas stops, before another one takes over.
+pub(super) fn cut_off(Case { told, deployment, .. }: Case<'_>) -> Option<Finding> {
+    let settings = told.settings.as_ref().ok()?;
+    let least: usize = settings.number("min-replicas-to-write")?;
+    let lag: u64 = settings.number("min-replicas-max-lag")?;
+    let replicas = told.replicas();
+    if least == 0 || lag == 0 {
+        // Without replicas nobody takes over; where they cannot be seen, they are where one has to.
+        if !replicas.map_or_else(|| deployment.fails_over(), |replicas| replicas > 0) {
+            return None;
         }
-    }
-
-    #[test]
-    fn one_of_several_is_not_enough_for_a_planned_failover() {
-        let findings = |online, asked, deployment| {
-            let mut told = healthy();
-            told.info = Ok(info(&replication(online, 0)));
-            let mut scene = Scene::of(told).asking(tests::replicas(asked));
-            scene.deployment = deployment;
-            judge(scene.case())
+        let what = format!(
+            "min-replicas-to-write is {least} and min-replicas-max-lag is {lag}: a master that is cut off goes on granting locks, while its successor grants the same ones"
+        );
+        let cure = if replicas == Some(1) {
+            "start a second replica, then set min-replicas-to-write to 1 and min-replicas-max-lag to 2: with one replica, locks would stop while it is down, and after a failover"
+        } else {
+            "set min-replicas-to-write to 1 and min-replicas-max-lag to 2"
         };
-        let sentinels = || Deployment::Sentinels(tests::group(3));
-        let found = findings(2, 1, sentinels());
-        assert_eq!(seen(&found), [(Severity::Notice, Topic::Replicas, "P1")]);
-        assert!(found[0].what.starts_with("acknowledgements of 1 of 2 replicas"), "{}", found[0]);
-        assert_eq!(seen(&findings(2, 1, Deployment::Server)).len(), 1, "somebody may fail it over");
-        assert_eq!(findings(2, 2, sentinels()), [], "all");
-        assert_eq!(findings(1, 1, sentinels()), [], "the only one");
-        assert_eq!(findings(2, 1, Deployment::Cluster(Ok(16_384))), []);
+        let promises = [OneBeliever, FencesGrow];
+        return Some(Finding::new(Warning, Topic::Replicas, &promises, what, cure));
     }
+    let good = told.info.as_ref().ok().and_then(|info| info.number("min_slaves_good_slaves"));
+    if good.or(replicas).is_some_and(|good| good < least) {
+        let what = format!(
+            "the server refuses every write: min-replicas-to-write is {least}, and fewer replicas keep up"
+        );
+        let cure = "start the replicas that are missing, or set min-replicas-to-write lower";
+        return Some(Finding::new(Danger, Topic::Replicas, &[], what, cure));
+    }
+    let lag = Duration::from_secs(lag);
+    let down_after = match deployment {
+        Deployment::Sentinels(group) => group.watched().filter_map(|one| one.down_after).min(),
+        Deployment::Cluster(_) => {
+            settings.number("cluster-node-timeout").map(Duration::from_millis)
+        }
+        Deployment::Server | Deployment::Quorum(_) => None,
+    };
+    if let Some(down_after) = down_after.filter(|down_after| lag > *down_after) {
+        let what = format!(
+            "a master that is cut off goes on granting locks for {lag:?} (min-replicas-max-lag), and its successor may begin after {down_after:?}"
+        );
+        let promises = [OneBeliever, FencesGrow];
+        let cure = "set min-replicas-max-lag to fewer seconds than that";
+        return Some(Finding::new(Warning, Topic::Replicas, &promises, what, cure));
+    }
+    if deployment.fails_over() && replicas.is_some_and(|replicas| replicas <= least) {
+        let what = format!(
+            "the master has no more replicas than min-replicas-to-write asks for ({least}): no lock is granted while one is down, nor after a failover until it is back"
+        );
+        return Some(Finding::new(Notice, Topic::Replicas, &[], what, "start one more replica"));
+    }
+    None
+}
 
-    #[test]
-    fn a_replica_that_loads_does_not_count() {
-        let mut told = healthy();
-        told.info = Ok(info(&replication(1, 1)));
-        assert_eq!(told.replicas(), Some(1));
-    }
-
-    #[test]
-    fn a_number_of_replicas_that_cannot_be_is_no_work() {
-        let mut told = healthy();
-        told.info = Ok(info("connected_slaves:18446744073709551615\r\n"));
-        assert_eq!(told.replicas(), Some(0));
-    }
-
-    #[test]
-    fn role_counts_where_info_is_denied() {
-        let mut told = healthy();
-        told.info = Err(crate::facts::NotRead::Denied);
-        assert_eq!(told.replicas(), None);
-        told.role = Some(Ok(2));
-        assert_eq!(told.replicas(), Some(2));
-    }
-
-    #[test]
-    fn a_replica_that_was_not_heard_for_long_does_not_count() {
-        let mut told = healthy();
-        let lagging = replication(2, 0).replacen("lag=0", "lag=9", 1);
-        told.info = Ok(info(&lagging));
-        assert_eq!(told.replicas(), Some(1));
-    }
-
-    fn replication(online: usize, loading: usize) -> String {
-        let replica = |number| {
-            let state = if number < online { "online" } else { "wait_bgsave" };
-            format!("slave{number}:ip=h,port=1,state={state},offset=1,lag=0\r\n")
-        };
-        let replicas: String = (0..online + loading).map(replica).collect();
-        format!("connected_slaves:{}\r\n{replicas}", online + loading)
-    }
+/// Whether the server would go on taking writes as a replica.
+pub(super) fn demoted(Case { told, deployment, .. }: Case<'_>) -> Option<Finding> {
+    // On a Cluster a replica redirects its clients to the master.
+    let is_cluster = matches!(deployment, Deployment::Cluster(_));
+    let is_found = !is_cluster && told.setting("replica-read-only") == Some("no");
+    let what = "replica-read-only is no: if the server becomes a replica, as in a failover, it goes on taking \
+                writes, and a process that has not heard of it may get a lock there for up to a second";
+    let cure = "set replica-read-only to yes";
+    is_found.then(|| Finding::new(Danger, Topic::Replicas, &[OneBeliever], what, cure))
 }

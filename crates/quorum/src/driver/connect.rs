@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use super::node::RedisNode;
 use crate::{
-    NodeAnswer, NodeCommand, NodeReply, QuorumNode, QuorumParts, QuorumRules, QuorumStore, Word,
+    NodeAnswer, NodeCommand, NodeReply, QuorumNode, QuorumRules, QuorumStore, Word,
     failure::{no_replicas, not_served},
     majority,
 };
@@ -37,7 +37,7 @@ pub async fn connect_quorum(
     runtime: Handle,
     runtime_id: RuntimeId,
 ) -> Result<QuorumStore<RedisNode>, StoreError> {
-    let store = lazy_quorum(config, Arc::clone(&clock), runtime, runtime_id)?;
+    let store = lazy_quorum(config, Arc::clone(&clock), runtime)?;
     let limit = config.connect_timeout;
     let until = clock.now() + limit;
     loop {
@@ -61,16 +61,14 @@ pub fn lazy_quorum(
     config: &RedisConfig,
     clock: Arc<dyn Clock>,
     runtime: Handle,
-    _runtime_id: RuntimeId,
 ) -> Result<QuorumStore<RedisNode>, StoreError> {
     check(config)?;
     let longest = Arc::new(AtomicU64::new(0));
     let open = |place: &Endpoint| RedisNode::new(&config.at(place)?, &clock, &runtime, &longest);
     let places = config.address.quorum().unwrap_or_default();
     let nodes = places.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let (settings, rules, entropy) =
-        (config.quorum, QuorumRules::default(), Arc::new(SystemEntropy));
-    QuorumStore::new(QuorumParts { nodes, settings, rules, clock, entropy, runtime })
+    let (rules, entropy) = (QuorumRules::default(), Arc::new(SystemEntropy));
+    QuorumStore::new(nodes, config.quorum, rules, clock, entropy, runtime)
 }
 
 fn check(config: &RedisConfig) -> Result<(), StoreError> {

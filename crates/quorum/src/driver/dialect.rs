@@ -28,20 +28,6 @@ impl NodeDialect {
     }
 }
 
-/// Writes what several commands may have in common, into a text that is empty; whether there is anything.
-fn write_common(word: &Word, text: &mut String) -> bool {
-    let (ttl, heard, label, keeps) = match word {
-        Word::Ask { ttl, heard, label, keeps, .. } => (*ttl, *heard, label, *keeps),
-        Word::Spread { ttl, label, keeps, .. } => (*ttl, Duration::ZERO, label, *keeps),
-        _ => return false,
-    };
-    // A text takes everything.
-    let _ = write!(text, "{:08} {:08} ", millis(ttl), millis(heard));
-    text.extend(keeps.then_some(RuntimeLabel::KEEPS));
-    text.push_str(label.as_str());
-    true
-}
-
 impl Dialect for NodeDialect {
     type Command = NodeCommand;
 
@@ -78,36 +64,34 @@ impl Dialect for NodeDialect {
     }
 
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a NodeCommand> + Clone) {
-        let mut text = String::with_capacity(128);
+        let (mut text, mut written) = (String::with_capacity(128), String::new());
         to.arg(&self.boot);
         for command in commands.clone() {
             to.arg(self.keys.lease(&command.name));
         }
         to.arg(&self.settings);
-        let mut written = String::new();
         for command in commands {
-            text.clear();
-            if write_common(&command.word, &mut text) && text != written {
-                to.arg(&*text);
-                written.clone_from(&text);
+            let common = match &command.word {
+                Word::Ask { ttl, heard, label, keeps, .. } => Some((ttl, *heard, label, *keeps)),
+                Word::Spread { ttl, label, keeps, .. } => {
+                    Some((ttl, Duration::ZERO, label, *keeps))
+                }
+                _ => None,
+            };
+            // What several commands in a row have in common is written once.
+            if let Some((ttl, heard, label, keeps)) = common {
+                text.clear();
+                // A text takes everything.
+                let _ = write!(text, "{:08} {:08} ", millis(*ttl), millis(heard));
+                text.extend(keeps.then_some(RuntimeLabel::KEEPS));
+                text.push_str(label.as_str());
+                if text != written {
+                    to.arg(&*text);
+                    written.clone_from(&text);
+                }
             }
             write(to, command.id, &command.word, &mut text);
         }
-    }
-}
-
-/// The numbers behind the id of a command that needs no word; `None` stands for none.
-fn short(word: &Word) -> Option<(u64, Option<u64>)> {
-    match *word {
-        // So long are times in microseconds, and so is what the script takes for one.
-        Word::Ask { attempt, ballot, waited, .. }
-            if (1_000_000_000_000_000..10_000_000_000_000_000).contains(&ballot)
-                && waited.is_zero() =>
-        {
-            Some((attempt, Some(ballot)))
-        }
-        Word::End { attempt, fence: 0, marks: false } => Some((attempt, None)),
-        _ => None,
     }
 }
 
@@ -118,14 +102,22 @@ fn micros(time: Duration) -> u64 {
 /// Writes word and arguments; `text` is room for ids.
 fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
     text.clear();
-    if let Some((attempt, ballot)) = short(word) {
+    // The numbers behind the id of a command that needs no word.
+    let short = match *word {
+        // So long are times in microseconds, and so is what the script takes for one.
+        Word::Ask { attempt, ballot, waited, .. }
+            if (1_000_000_000_000_000..10_000_000_000_000_000).contains(&ballot)
+                && waited.is_zero() =>
+        {
+            Some(format!(" {attempt} {ballot}"))
+        }
+        Word::End { attempt, fence: 0, marks: false } => Some(format!(" {attempt} ")),
+        _ => None,
+    };
+    if let Some(numbers) = short {
         text.push(' ');
         id.write_stored(text);
-        for number in [Some(attempt), ballot] {
-            text.push(' ');
-            let _ = number.map(|number| write!(text, "{number}"));
-        }
-        to.arg(&**text);
+        to.arg(text.clone() + &numbers);
         return;
     }
     id.write_stored(text);

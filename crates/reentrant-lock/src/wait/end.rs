@@ -191,13 +191,13 @@ pub(crate) fn unavailable(
     let heard_since = |failing: &Failing| silence.heard_since(failing.since);
     // Without an outage, the commands about this lock alone have failed.
     let answers_others = outage.is_none() && failing.as_ref().is_some_and(heard_since);
-    let (since, failed) = match (&outage, &failing) {
+    let (since, failed) = match (outage, &failing) {
         (Some(outage), _) => (outage.since, outage.unanswered),
         (None, Some(failing)) if answers_others => (failing.since, failing.failed.into()),
         // What was sent is still on its way.
         (None, _) => (silence.silent_since().unwrap_or(started), 0),
     };
-    let last_error = || outage.and_then(|outage| outage.last_error);
+    let last_error = || outage.map(|outage| outage.last_error.clone());
     let error = failing.map(|failing| failing.error).or_else(last_error);
     AcquireError::Unavailable(Box::new(Unavailable {
         lock: lock.clone(),

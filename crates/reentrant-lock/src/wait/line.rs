@@ -11,8 +11,7 @@ use leasehold_core::{
     Instant, LockName, RuntimeLabel, Terms,
     lease::LossReason,
     metric::{ClassMetrics, WakeSource},
-    outage::Watched,
-    store::{Acquire, AcquireAnswer},
+    store::{Acquire, AcquireAnswer, StoreFuture},
 };
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
@@ -76,7 +75,7 @@ pub(super) struct InLine<'a> {
 struct FirstCommand<'a> {
     sent_at: Instant,
     deadline: Instant,
-    reply: Watched<'a, AcquireAnswer>,
+    reply: StoreFuture<'a, AcquireAnswer>,
 }
 
 impl<'a> InLine<'a> {
@@ -187,7 +186,8 @@ impl<'a> FirstCommand<'a> {
             keeps,
             wait: heartbeat,
         };
-        Self { sent_at, deadline, reply: engine.store.ask(sent_at, command, deadline) }
+        let reply = Box::pin(engine.store.ask(sent_at, command, deadline));
+        Self { sent_at, deadline, reply }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{super::row::PlaceRow, Asker, Step, queue::Contest};
+use super::{super::row::PlaceRow, Step, queue::Contest};
 use crate::{
     durations::WITHDRAWAL_MARK,
     lease::HoldUpdate,
@@ -125,7 +125,8 @@ impl Step<'_> {
         }
         match next {
             Some(next) if !self.row.is_withdrawn(self.now, next.id) && !self.is_outrun(next.id) => {
-                self.end_and_queue(&Asker::of_next(next))
+                let Next { id, ttl, watermark, ref label, keeps, heartbeat } = *next;
+                self.end_and_queue(&PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat))
             }
             _ => {
                 self.end_and_grant_next();
@@ -135,13 +136,13 @@ impl Step<'_> {
     }
 
     /// Ends the lease and queues the next acquisition, or grants it the lock when nobody waits.
-    fn end_and_queue(&mut self, next: &Asker) -> ReleaseAnswer {
+    fn end_and_queue(&mut self, next: &PlaceRow) -> ReleaseAnswer {
         self.row.lease = None;
-        match self.contest(next, next.place.window) {
+        match self.contest(next, next.window) {
             Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
             Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
             // No token is left: the lease has ended, and the next heartbeat hears why.
-            Err(_) => ReleaseAnswer::NextQueued(self.place(next.place.id)),
+            Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
         }
     }
 

@@ -6,5 +6,4 @@ mod lease;
 mod queue;
 mod step;
 
-pub(super) use queue::Asker;
 pub(super) use step::Step;

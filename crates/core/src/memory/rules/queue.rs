@@ -2,16 +2,9 @@ use std::time::Duration;
 
 use super::{super::row::PlaceRow, Step};
 use crate::{
-    store::{Acquire, AcquireAnswer, Granted, Heartbeat, Next, Place, Push, StoreError, Waiter},
-    types::{AcquisitionId, RuntimeLabel, Ttl},
+    store::{Acquire, AcquireAnswer, Granted, Heartbeat, Place, Push, StoreError},
+    types::AcquisitionId,
 };
-
-/// An acquisition that asks for a lock and may wait.
-#[derive(Debug, Clone)]
-pub(crate) struct Asker {
-    pub(super) ttl: Ttl,
-    pub(super) place: PlaceRow,
-}
 
 /// The result of asking for a free lock.
 #[derive(Debug)]
@@ -22,33 +15,7 @@ pub(super) enum Contest {
     Queued(Place),
 }
 
-impl Asker {
-    /// The asker of an acquire that waits.
-    pub(super) fn of_acquire(command: &Acquire, heartbeat: Heartbeat) -> Self {
-        let Acquire { id, ttl, watermark, ref label, keeps, .. } = *command;
-        Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
-    }
-
-    pub(crate) fn of_waiter(waiter: &Waiter, label: &RuntimeLabel) -> Self {
-        let Waiter { id, ttl, watermark, keeps, heartbeat, .. } = *waiter;
-        Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
-    }
-
-    /// The acquisition with which a runtime queues anew.
-    pub(super) fn of_next(next: &Next) -> Self {
-        let Next { id, ttl, watermark, ref label, keeps, heartbeat } = *next;
-        Self { ttl, place: PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat) }
-    }
-}
-
 impl Step<'_> {
-    /// Queues the asker once, as heard now, and returns its place.
-    pub(super) fn enqueue(&mut self, asker: &Asker) -> Place {
-        let now = self.now;
-        self.queue().stand(now, &asker.place);
-        self.keep(asker)
-    }
-
     /// Tells the holder's runtime that another one waits, if it may keep the lock idle.
     pub(super) fn recall(&mut self) {
         let Some(lease) = self.lease().filter(|lease| lease.keeps()) else { return };
@@ -56,10 +23,10 @@ impl Step<'_> {
         self.send(id, Push::Wanted { name: self.name.clone(), id, fence });
     }
 
-    fn keep(&mut self, asker: &Asker) -> Place {
+    fn keep(&mut self, asker: &PlaceRow) -> Place {
         let now = self.now;
-        self.queue().keep(now, asker.place.window);
-        self.place(asker.place.id)
+        self.queue().keep(now, asker.window);
+        self.place(asker.id)
     }
 
     pub(super) fn place(&mut self, id: AcquisitionId) -> Place {
@@ -71,11 +38,11 @@ impl Step<'_> {
     /// `lifetime` if that is the asker's. Without a token the asker stays queued.
     pub(super) fn contest(
         &mut self,
-        asker: &Asker,
+        asker: &PlaceRow,
         lifetime: Duration,
     ) -> Result<Contest, StoreError> {
-        let (now, id) = (self.now, asker.place.id);
-        self.queue().stand(now, &asker.place);
+        let (now, id) = (self.now, asker.id);
+        self.queue().stand(now, asker);
         if self.queue().head(now).is_some_and(|head| head.id != id) {
             let granted = self.grant_next();
             let place = self.keep(asker);
@@ -83,7 +50,7 @@ impl Step<'_> {
         }
         // An earlier watermark of this place counts, too.
         let watermark = self.queue().place(id).and_then(|place| place.watermark);
-        let granted = self.grant(PlaceRow { watermark, ..asker.place.clone() }, lifetime);
+        let granted = self.grant(PlaceRow { watermark, ..asker.clone() }, lifetime);
         if granted.is_err() {
             self.keep(asker);
         }
@@ -91,27 +58,31 @@ impl Step<'_> {
     }
 
     pub(crate) fn acquire(&mut self, command: &Acquire) -> Result<AcquireAnswer, StoreError> {
-        match command.wait {
-            Some(heartbeat) => self.wait(&Asker::of_acquire(command, heartbeat)),
-            None => self.try_once(command),
-        }
+        let Acquire { id, ttl, watermark, ref label, keeps, wait, .. } = *command;
+        // A try looks at neither heartbeat nor window.
+        let unused = Heartbeat { number: 0, claim_window: ttl.get() };
+        let heartbeat = wait.unwrap_or(unused);
+        let asker = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);
+        if wait.is_some() { self.wait(&asker) } else { self.try_once(asker) }
     }
 
     /// An acquire that waits, or a heartbeat: the two are the same.
-    pub(crate) fn wait(&mut self, asker: &Asker) -> Result<AcquireAnswer, StoreError> {
-        let id = asker.place.id;
+    pub(crate) fn wait(&mut self, asker: &PlaceRow) -> Result<AcquireAnswer, StoreError> {
+        let id = asker.id;
         if let Some(answer) = self.settled(id) {
             return Ok(answer);
         }
         if self.lease().is_some() {
-            let place = self.enqueue(asker);
+            let now = self.now;
+            self.queue().stand(now, asker);
+            let place = self.keep(asker);
             if place.ahead == 0 {
                 self.recall();
             }
             return Ok(AcquireAnswer::Queued(place));
         }
         let had_place = self.queue().place(id).is_some();
-        let lifetime = if had_place { asker.place.window } else { asker.ttl.get() };
+        let lifetime = if had_place { asker.window } else { asker.ttl.get() };
         self.or_nothing(|step| match step.contest(asker, lifetime)? {
             Contest::Won(granted) => Ok(AcquireAnswer::Granted(granted)),
             Contest::Queued(place) => Ok(AcquireAnswer::Queued(place)),
@@ -119,8 +90,8 @@ impl Step<'_> {
     }
 
     /// An acquire that does not wait: it passes no live waiter, not even of its own runtime.
-    fn try_once(&mut self, command: &Acquire) -> Result<AcquireAnswer, StoreError> {
-        let (id, now) = (command.id, self.now);
+    fn try_once(&mut self, asker: PlaceRow) -> Result<AcquireAnswer, StoreError> {
+        let (id, now) = (asker.id, self.now);
         if let Some(answer) = self.settled(id) {
             return Ok(answer);
         }
@@ -129,7 +100,7 @@ impl Step<'_> {
             return Ok(AcquireAnswer::Busy { remaining: self.left(ends), keeps });
         }
         let lifetime = match self.queue().head(now) {
-            None => command.ttl.get(),
+            None => asker.ttl.get(),
             Some(own) if own.id == id => own.window,
             Some(_) => {
                 let granted = self.or_nothing(Self::grant_next)?;
@@ -137,11 +108,7 @@ impl Step<'_> {
                 return Ok(AcquireAnswer::Busy { remaining, keeps });
             }
         };
-        let Acquire { ttl, watermark, ref label, keeps, .. } = *command;
-        // A grant looks at neither heartbeat nor window.
-        let heartbeat = Heartbeat { number: 0, claim_window: lifetime };
-        let grantee = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);
-        Ok(AcquireAnswer::Granted(self.grant(grantee, lifetime)?))
+        Ok(AcquireAnswer::Granted(self.grant(asker, lifetime)?))
     }
 
     /// Asks for the free lock; if it cannot be granted, the queue stays as it was.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{AcquisitionId, Clock, Entropy, Instant, LockName, QuorumSettings};
-use leasehold_quorum::{QuorumParts, QuorumRules, QuorumStore};
+use leasehold_quorum::{QuorumRules, QuorumStore};
 
 use super::{
     memory_node::{MemoryNode, NodeMistake},
@@ -96,12 +96,11 @@ impl QuorumWorld {
         let nodes = lock(&self.net).peers.len();
         let node =
             |node| SimNode { net: Arc::clone(&self.net), process, node, clock: clock.clone() };
-        let (nodes, settings, entropy) =
-            ((0..nodes).map(node).collect(), self.settings, self.entropy(process));
+        let (nodes, entropy) = ((0..nodes).map(node).collect(), self.entropy(process));
         let clock: Arc<dyn Clock> = Arc::new(clock.clone());
         self.processes[process].0.within(|| {
             let runtime = tokio::runtime::Handle::current();
-            QuorumStore::new(QuorumParts { nodes, settings, rules, clock, entropy, runtime })
+            QuorumStore::new(nodes, self.settings, rules, clock, entropy, runtime)
                 .expect("3, 5 or 7 nodes")
         })
     }

@@ -1,0 +1,225 @@
+use std::time::Duration;
+
+use leasehold_core::{QuorumSettings, StoreError, StoreErrorKind};
+use leasehold_redis::Endpoint;
+
+use super::find;
+use crate::{
+    ClockOffset, Severity, Topic,
+    facts::{
+        ClusterTold, Deployment, Mark, NamedMaster, NotRead, RoundTrips, SentinelsTold,
+        ServerFacts, ServerTold, WatchedMaster,
+    },
+    rules::groups::{
+        boot_mark, full_coverage, node_state, quorum, sentinels, slots, slots_of_dead,
+        slots_of_silent,
+    },
+    tests::{Scene, group, healthy, info, seen, set},
+};
+
+#[test]
+fn every_slot_needs_an_owner() {
+    assert_eq!(slots(&Ok(16_384)), None);
+    let found = Vec::from_iter(slots(&Ok(16_383)));
+    assert_eq!(seen(&found), [(Severity::Danger, Topic::Cluster, "")]);
+    assert!(found[0].what.starts_with("1 slots"));
+    let silent = StoreError::new(StoreErrorKind::Definite, "no node", "look");
+    assert_eq!(
+        seen(&Vec::from_iter(slots(&Err(silent)))),
+        [(Severity::Danger, Topic::Cluster, "")]
+    );
+}
+
+#[test]
+fn a_node_tells_of_what_is_down() {
+    use Severity::{Danger, Warning};
+    for (fields, found) in [
+        ("cluster_state:ok\r\ncluster_slots_fail:0\r\ncluster_slots_pfail:0", &[][..]),
+        ("cluster_state:fail\r\ncluster_slots_fail:0", &[Danger][..]),
+        ("cluster_state:ok\r\ncluster_slots_fail:5461", &[Danger][..]),
+        ("cluster_state:ok\r\ncluster_slots_pfail:5461", &[Warning][..]),
+        ("cluster_state:fail\r\ncluster_slots_fail:9", &[Danger, Danger][..]),
+    ] {
+        let mut told = healthy();
+        told.node = Some(Ok(ClusterTold { info: info(fields), replicas: Some(1) }));
+        let findings = find([node_state, slots_of_dead, slots_of_silent], &Scene::of(told));
+        let severities: Vec<_> = findings.iter().map(|one| one.severity).collect();
+        assert_eq!(severities, found, "{fields}");
+    }
+}
+
+#[test]
+fn one_shard_should_not_stop_the_others() {
+    let mut told = healthy();
+    set(&mut told, "cluster-require-full-coverage", "yes");
+    let mut scene = Scene::of(told);
+    assert_eq!(find([full_coverage], &scene), [], "it is no node");
+    scene.told.node = Some(Ok(ClusterTold::default()));
+    let findings = find([full_coverage], &scene);
+    assert_eq!(seen(&findings), [(Severity::Warning, Topic::Cluster, "")]);
+}
+
+fn of(mark: Mark) -> ServerTold {
+    ServerTold { mark: Some(mark), ..healthy() }
+}
+
+fn servers(told: Vec<Option<ServerTold>>) -> Vec<ServerFacts> {
+    let away = || StoreError::new(StoreErrorKind::Definite, "nobody answers", "start it");
+    let server = |(number, told): (usize, Option<ServerTold>)| ServerFacts {
+        place: format!("h{number}:6379"),
+        told: told.ok_or_else(away),
+    };
+    told.into_iter().enumerate().map(server).collect()
+}
+
+#[test]
+fn the_nodes_that_count_are_counted() {
+    let well = || Some(of(Mark::Counts));
+    let out = || Some(of(Mark::Out(Duration::from_secs(9))));
+    for (told, found) in [
+        (vec![well(), well(), well()], None),
+        (vec![well(), None, well()], Some((Severity::Warning, "2 of 3"))),
+        (vec![well(), well(), out()], Some((Severity::Warning, "0 more may fail"))),
+        (vec![well(), None, out()], Some((Severity::Danger, "1 of 3"))),
+        (
+            vec![well(), well(), Some(of(Mark::Missing)), well(), well()],
+            Some((Severity::Warning, "1 more")),
+        ),
+    ] {
+        let findings = quorum(&QuorumSettings::default(), &servers(told));
+        let expected = found.map(|(severity, _)| (severity, Topic::Quorum, ""));
+        assert_eq!(seen(&findings), Vec::from_iter(expected));
+        let words = found.map_or("", |(_, words)| words);
+        assert!(findings.iter().all(|one| one.what.contains(words)));
+    }
+}
+
+#[test]
+fn clocks_farther_apart_than_the_tolerance_are_told() {
+    use ClockOffset::{Ahead, Behind};
+    let seconds = Duration::from_secs;
+    for (one, other, is_found) in [
+        (Ahead(seconds(3)), Behind(seconds(1)), false),
+        (Ahead(seconds(3)), Behind(seconds(3)), true),
+        (Behind(seconds(9)), Behind(seconds(2)), true),
+        (Ahead(Duration::MAX), Behind(seconds(1)), true),
+        (Ahead(seconds(9)), Ahead(seconds(8)), false),
+    ] {
+        let told = |offset| {
+            let mut told = of(Mark::Counts);
+            let (median, margin) = (Duration::from_millis(1), Duration::from_millis(1));
+            told.timing = Ok(RoundTrips { median, offset, margin });
+            Some(told)
+        };
+        let all = servers(vec![told(one), told(other), told(one)]);
+        let findings = quorum(&QuorumSettings::default(), &all);
+        assert_eq!(findings.len(), usize::from(is_found), "{one} {other}");
+        assert!(findings.iter().all(|one| one.what.contains("more than the tolerance 5s")));
+    }
+}
+
+#[test]
+fn a_node_that_is_out_says_for_how_long() {
+    for (mark, words) in [
+        (Mark::Counts, None),
+        (Mark::Out(Duration::from_millis(41_500)), Some("41.5 s")),
+        (Mark::Missing, Some("70s after")),
+    ] {
+        let mut scene = Scene::of(of(mark));
+        assert_eq!(find([boot_mark], &scene), [], "it is no node of a quorum");
+        scene.deployment = Deployment::Quorum(QuorumSettings::default());
+        let findings = find([boot_mark], &scene);
+        let expected = words.map(|_| (Severity::Warning, Topic::Quorum, ""));
+        assert_eq!(seen(&findings), Vec::from_iter(expected));
+        assert!(findings.iter().all(|one| one.what.contains(words.unwrap_or_default())));
+    }
+}
+
+/// Changes what the first Sentinel watches.
+fn watching(mut group: SentinelsTold, change: impl Fn(&mut WatchedMaster)) -> SentinelsTold {
+    for one in &mut group.all {
+        if let Ok(Some(named)) = &mut one.told
+            && let Ok(watched) = &mut named.watched
+        {
+            change(watched);
+        }
+    }
+    group
+}
+
+#[test]
+fn a_number_of_sentinels_that_cannot_be_is_only_told() {
+    let group = watching(group(3), |watched| watched.others = Some(usize::MAX));
+    assert!(sentinels(&group).iter().any(|one| one.what.contains("lists 3 of")));
+}
+
+#[test]
+fn three_sentinels_that_agree_are_well() {
+    assert_eq!(sentinels(&group(3)), []);
+}
+
+#[test]
+fn one_that_does_not_answer_is_named() {
+    let mut group = group(3);
+    group.all[2].told = Err("no answer".into());
+    let found = sentinels(&group);
+    assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "")]);
+    assert_eq!(found[0].servers, ["s2:26379"]);
+    // Without most of them, nobody is believed.
+    group.all[1].told = Err("no answer".into());
+    group.master = None;
+    assert!(sentinels(&group).iter().all(|one| one.severity == Severity::Danger));
+}
+
+#[test]
+fn one_that_names_another_master_is_named() {
+    for other in [None, Some(Endpoint { host: "elsewhere".into(), port: 1 })] {
+        let mut group = group(3);
+        let watched = Ok(WatchedMaster::default());
+        group.all[0].told = Ok(other.map(|master| NamedMaster { master, watched }));
+        let found = sentinels(&group);
+        assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "P1")]);
+        assert_eq!(found[0].servers, ["s0:26379"]);
+    }
+}
+
+#[test]
+fn numbers_have_to_fit() {
+    let table: [(SentinelsTold, Severity, &str); 6] = [
+        (group(2), Severity::Warning, "there are 2 Sentinels"),
+        (watching(group(3), |one| one.others = Some(4)), Severity::Warning, "3 of 5"),
+        (watching(group(3), |one| one.quorum = Some(4)), Severity::Danger, "quorum is 4"),
+        (watching(group(3), |one| one.replicas = Some(0)), Severity::Warning, "no replica"),
+        (watching(group(3), |one| one.is_down = true), Severity::Warning, "for dead"),
+        (uneven(), Severity::Warning, "different quorums"),
+    ];
+    for (group, severity, words) in table {
+        let found = sentinels(&group);
+        assert!(!found.is_empty(), "{words}");
+        for one in found {
+            assert!(one.severity == severity && one.what.contains(words), "{one}");
+        }
+    }
+}
+
+#[test]
+fn one_that_does_not_tell_what_it_watches_was_not_examined() {
+    let mut group = group(3);
+    if let Ok(Some(named)) = &mut group.all[1].told {
+        named.watched = Err(NotRead::Denied);
+    }
+    let found = sentinels(&group);
+    assert_eq!(seen(&found), [(Severity::Notice, Topic::NotExamined, "")]);
+    assert_eq!(found[0].servers, ["s1:26379"]);
+    assert!(found[0].cure.contains("+sentinel|master"), "{}", found[0]);
+}
+
+fn uneven() -> SentinelsTold {
+    let mut group = group(3);
+    if let Ok(Some(named)) = &mut group.all[0].told
+        && let Ok(watched) = &mut named.watched
+    {
+        watched.quorum = Some(3);
+    }
+    group
+}
