@@ -13,7 +13,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-#[path = "../../redis/src/fuzz/values.rs"]
+#[path = "../../redis/src/tests/values.rs"]
 #[expect(dead_code, reason = "the texts are enough here")]
 mod values;
 

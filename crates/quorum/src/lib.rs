@@ -21,7 +21,7 @@ mod state;
 mod store;
 mod tally;
 #[cfg(test)]
-#[path = "../../redis/src/fuzz/values.rs"]
+#[path = "../../redis/src/tests/values.rs"]
 #[expect(dead_code, reason = "the answers of scripts are enough here")]
 mod values;
 mod vote;

@@ -6,28 +6,24 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    Clock, Instant, Mutex, Replication, StoreError,
+    Instant, Mutex, Replication, StoreError,
     StoreErrorKind::{Config, Definite, Indeterminate},
+    store::only,
     within,
 };
 use redis::Value;
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::oneshot,
-    task::yield_now,
-};
+use tokio::{runtime::RuntimeFlavor, sync::oneshot, task::yield_now};
 
 use super::{
     acknowledge::Answered,
-    call::ScriptCall,
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     connection::{Connection, ExchangeFailed},
     decode,
-    delivery::{CommandAnswer, Delivered, ReplyTo, all_failed, answer, given_back},
     dialect::{Dialect, Gathered},
+    script::ScriptCall,
     shared_calls::{SharedCallPolicy, Sharing, is_served},
 };
-use crate::durations::{BUSY, GATHERING, SLOW_YIELD};
+use crate::durations::{FINDING_LASTS, GATHERING, SLOW_YIELD};
 
 /// Commands for one connection: those that wait for it at the same moment travel as one call
 /// (group commit).
@@ -43,16 +39,10 @@ use crate::durations::{BUSY, GATHERING, SLOW_YIELD};
 ///
 /// A command may overtake another of its name after a cut, as a heartbeat, or between two couriers.
 /// That is harmless, as every command names its acquisition.
-#[derive(Debug)]
 // ADR 0027
-pub struct Batcher<D: Dialect>(Arc<BatcherInner<D>>);
-
-#[derive(Debug)]
-struct BatcherInner<D: Dialect> {
+pub struct Batcher<D: Dialect> {
     connection: Connection,
     dialect: Arc<D>,
-    clock: Arc<dyn Clock>,
-    runtime: Handle,
     /// Whether callers are answered in halves.
     splits: bool,
     /// Whether its calls wait for acknowledgements. The server answers nothing else on the
@@ -63,7 +53,6 @@ struct BatcherInner<D: Dialect> {
     state: Mutex<BatcherState<D::Command>>,
 }
 
-#[derive(Debug)]
 struct BatcherState<C> {
     /// The callers that wait for the answer to a command that they sent themselves.
     alone: usize,
@@ -78,8 +67,23 @@ struct BatcherState<C> {
     gathering: SharedCallPolicy,
 }
 
+pub(super) type CommandAnswer = Result<Answered, StoreError>;
+
+/// Where the answer to a command goes: to the caller, who waits for it.
+type ReplyTo<C> = oneshot::Sender<Delivered<C>>;
+
+/// How a command ended that a courier took along.
+enum Delivered<C> {
+    Answered(CommandAnswer),
+    /// It is to be sent as a call of its own. An earlier copy has done nothing, unless it may have
+    /// run.
+    Alone {
+        command: C,
+        may_have_run: bool,
+    },
+}
+
 /// A command that waits to be sent.
-#[derive(Debug)]
 struct Queued<C> {
     number: u64,
     command: C,
@@ -114,39 +118,27 @@ impl<C> Default for BatcherState<C> {
     }
 }
 
-impl<D: Dialect> Clone for Batcher<D> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<D: Dialect> BatcherInner<D> {
-    /// The most commands of one call.
-    fn max_commands(&self) -> usize {
-        if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
-    }
-}
-
 impl<D: Dialect> Batcher<D> {
     /// Sends the commands of a dialect on a connection.
     pub fn new(
         connection: Connection,
         dialect: Arc<D>,
-        clock: Arc<dyn Clock>,
-        runtime: Handle,
         sharing: Sharing,
         waits: bool,
-    ) -> Self {
-        let is_single = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+    ) -> Arc<Self> {
+        let is_single = connection.runtime().runtime_flavor() == RuntimeFlavor::CurrentThread;
         let (state, splits) = (Mutex::default(), is_single && !waits);
-        let inner =
-            BatcherInner { connection, dialect, clock, runtime, splits, waits, sharing, state };
-        Self(Arc::new(inner))
+        Arc::new(Self { connection, dialect, splits, waits, sharing, state })
     }
 
     /// The connection.
     pub fn connection(&self) -> &Connection {
-        &self.0.connection
+        &self.connection
+    }
+
+    /// The most commands of one call.
+    fn max_commands(&self) -> usize {
+        if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
     }
 
     /// Sends a command, alone or with others. Fails as indeterminate if it was sent and has no answer
@@ -159,40 +151,33 @@ impl<D: Dialect> Batcher<D> {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the answer unread; the command may be sent, and may have run.
-    pub async fn send(&self, command: D::Command, deadline: Instant) -> CommandAnswer {
+    pub async fn send(self: &Arc<Self>, command: D::Command, deadline: Instant) -> CommandAnswer {
         match self.line_up(command, deadline) {
-            Sent::Alone(command) => self.deliver_one(&command, Alone(self), deadline).await,
+            Sent::Alone(command) => {
+                let _alone = Alone(self);
+                only(self.deliver(slice::from_ref(&command), deadline).await)
+            }
             Sent::Later { number, mut answer } => {
-                let pushed_at = self.0.clock.now();
+                let pushed_at = self.connection.clock().now();
                 let soon = (pushed_at + GATHERING).min(deadline);
-                if !self.0.waits {
-                    if let Some(answer) = within(&*self.0.clock, soon, &mut answer).await {
+                if !self.waits {
+                    if let Some(answer) = within(self.connection.clock(), soon, &mut answer).await {
                         return self.settle(answer.ok(), deadline).await;
                     }
                     self.hurry(number);
                 }
-                match within(&*self.0.clock, deadline, &mut answer).await {
+                match within(self.connection.clock(), deadline, &mut answer).await {
                     Some(answer) => self.settle(answer.ok(), deadline).await,
                     None if self.take_back(number) => Err(not_sent()),
-                    None => Err(self.0.connection.overdue(pushed_at)),
+                    None => Err(self.connection.overdue(pushed_at)),
                 }
             }
         }
     }
 
-    async fn deliver_one(
-        &self,
-        command: &D::Command,
-        _alone: Alone<'_, D>,
-        deadline: Instant,
-    ) -> CommandAnswer {
-        let mut answers = self.deliver(slice::from_ref(command), deadline).await;
-        answers.pop().unwrap_or_else(|| Err(gone()))
-    }
-
     /// The answer to a command that a courier took along, and perhaps gave back.
     async fn settle(
-        &self,
+        self: &Arc<Self>,
         delivered: Option<Delivered<D::Command>>,
         deadline: Instant,
     ) -> CommandAnswer {
@@ -201,10 +186,12 @@ impl<D: Dialect> Batcher<D> {
             Some(Delivered::Alone { command, may_have_run }) => (command, may_have_run),
             None => return Err(gone()),
         };
-        self.0.state.lock().alone += 1;
+        self.state.lock().alone += 1;
+        let _alone = Alone(self);
         // Boxed, as other rare paths are: otherwise the future of every call would be large.
-        let sending = Box::pin(self.deliver_one(&command, Alone(self), deadline));
-        sending.await.map_err(|error| if may_have_run { error.or_unknown() } else { error })
+        let sending = Box::pin(self.deliver(slice::from_ref(&command), deadline));
+        let answer = only(sending.await);
+        answer.map_err(|error| if may_have_run { error.or_unknown() } else { error })
     }
 
     /// Sends the commands of a courier.
@@ -214,7 +201,7 @@ impl<D: Dialect> Batcher<D> {
         deadline: Instant,
     ) -> Vec<Delivered<D::Command>> {
         if commands.len() > 1
-            && matches!(self.0.sharing, Sharing::Quick(_))
+            && matches!(self.sharing, Sharing::Quick(_))
             && let Some(undeclared) = D::gathered()
         {
             return self.gather(&undeclared, commands, deadline).await;
@@ -232,26 +219,35 @@ impl<D: Dialect> Batcher<D> {
         deadline: Instant,
     ) -> Vec<Delivered<D::Command>> {
         let count = commands.len();
-        let write = |to: &mut redis::Cmd| (undeclared.write)(&self.0.dialect, to, &commands);
+        let write = |to: &mut redis::Cmd| (undeclared.write)(&self.dialect, to, &commands);
         let call = ScriptCall::new(undeclared.script, 0, &write);
-        let answers = match self.0.connection.exchange(call, deadline).await {
-            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => answers,
+        let answers = match self.connection.exchange(call, deadline).await {
+            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => {
+                Ok(answers)
+            }
+            Ok(other) => Err(decode::not_understood(&decode::shown(&other.answer)).into()),
             // The node has run none of them.
             Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
-                vec![Value::Nil; count]
+                Ok(vec![Value::Nil; count])
             }
-            Err(failed) if failed.connection_ended => {
-                return given_back::<D>(commands, &failed.error);
-            }
-            Err(failed) => return all_failed(count, &failed.error),
-            Ok(other) => {
-                let error = decode::not_understood(&decode::shown(&other.answer));
-                return all_failed(count, &error);
+            Err(failed) => Err(failed),
+        };
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(ExchangeFailed { error, connection_ended }) => {
+                let each = |command: D::Command| {
+                    if connection_ended && D::repeats(&command) {
+                        Delivered::Alone { command, may_have_run: true }
+                    } else {
+                        Delivered::Answered(Err(error.clone()))
+                    }
+                };
+                return commands.into_iter().map(each).collect();
             }
         };
         let served = answers.iter().filter(|answer| is_served(answer)).count();
-        let now = self.0.clock.now();
-        let mut state = self.0.state.lock();
+        let now = self.connection.clock().now();
+        let mut state = self.state.lock();
         state.gathering.has_served(served, count, now);
         let each = |(command, answer): (D::Command, Value)| {
             if is_served(&answer) {
@@ -294,7 +290,7 @@ impl<D: Dialect> Batcher<D> {
     ) -> Vec<CommandAnswer> {
         join_all(commands.iter().map(async |command| {
             match self.call(std::iter::once(command), deadline).await {
-                Ok(mut only) => only.pop().unwrap_or_else(|| Err(gone())),
+                Ok(answers) => only(answers),
                 Err(failed) => Err(failed.error),
             }
         }))
@@ -330,14 +326,14 @@ impl<D: Dialect> Batcher<D> {
         deadline: Instant,
     ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
         let count = commands.clone().count();
-        let write = |to: &mut redis::Cmd| self.0.dialect.write(to, commands.clone());
+        let write = |to: &mut redis::Cmd| self.dialect.write(to, commands.clone());
         let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
         let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
-        let Answered { answer, counted } = self.0.connection.exchange(call, deadline).await?;
+        let Answered { answer, counted } = self.connection.exchange(call, deadline).await?;
         match D::answers(answer) {
             Value::Array(answers) if answers.len() == count => {
                 let each = |answer| {
-                    let answer = self.0.connection.unless_refused(answer)?;
+                    let answer = self.connection.unless_refused(answer)?;
                     Ok(Answered { answer, counted: counted.clone() })
                 };
                 Ok(answers.into_iter().map(each).collect())
@@ -346,8 +342,8 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
-    fn line_up(&self, command: D::Command, deadline: Instant) -> Sent<D::Command> {
-        let mut state = self.0.state.lock();
+    fn line_up(self: &Arc<Self>, command: D::Command, deadline: Instant) -> Sent<D::Command> {
+        let mut state = self.state.lock();
         if self.is_idle(&state) || !self.shares(&state, &command) {
             state.alone += 1;
             return Sent::Alone(command);
@@ -356,9 +352,9 @@ impl<D: Dialect> Batcher<D> {
         let number = state.next;
         state.next += 1;
         state.waiting.push_back(Queued { number, command, deadline, answer: sender });
-        if self.0.waits {
+        if self.waits {
             self.go_on(state);
-        } else if state.waiting.len().is_multiple_of(self.0.max_commands())
+        } else if state.waiting.len().is_multiple_of(self.max_commands())
             || state.couriers < USUAL_COURIERS
         {
             self.send_courier(state);
@@ -368,14 +364,14 @@ impl<D: Dialect> Batcher<D> {
 
     /// Whether a command waits for others, or for its turn.
     fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
-        match &self.0.sharing {
+        match &self.sharing {
             Sharing::All => true,
-            Sharing::None => self.0.waits,
+            Sharing::None => self.waits,
             Sharing::Quick(is_taken) => {
                 let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
                 lock.is_some_and(|lock| {
                     is_taken.load(Ordering::Relaxed)
-                        && state.gathering.admits(lock, self.0.clock.now())
+                        && state.gathering.admits(lock, self.connection.clock().now())
                 })
             }
         }
@@ -383,54 +379,54 @@ impl<D: Dialect> Batcher<D> {
 
     /// Whether so few calls are in flight that a caller sends its command itself.
     fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
-        let usual = if self.0.waits { 1 } else { USUAL_CALLS[usize::from(self.0.splits)] };
+        let usual = if self.waits { 1 } else { USUAL_CALLS[usize::from(self.splits)] };
         state.waiting.is_empty() && state.alone + state.couriers < usual
     }
 
     /// If only one call at a time is sent, starts a courier when none is in flight.
-    fn go_on(&self, state: MutexGuard<'_, BatcherState<D::Command>>) {
-        if self.0.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
+    fn go_on(self: &Arc<Self>, state: MutexGuard<'_, BatcherState<D::Command>>) {
+        if self.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
             self.send_courier(state);
         }
     }
 
     /// Starts a courier for a command that still waits.
-    fn hurry(&self, number: u64) {
-        let state = self.0.state.lock();
+    fn hurry(self: &Arc<Self>, number: u64) {
+        let state = self.state.lock();
         let still_waits = state.waiting.front().is_some_and(|first| first.number <= number);
-        if still_waits && state.waiting.len() > state.coming * self.0.max_commands() {
+        if still_waits && state.waiting.len() > state.coming * self.max_commands() {
             self.send_courier(state);
         }
     }
 
     /// Whether a courier is to answer half of its callers first: no other call is in flight.
     fn splits(&self, now: Instant) -> bool {
-        let state = self.0.state.lock();
-        self.0.splits && state.couriers + state.alone == 1 && state.busy_until <= now
+        let state = self.state.lock();
+        self.splits && state.couriers + state.alone == 1 && state.busy_until <= now
     }
 
     /// Starts a courier if commands wait; returns whether some do.
-    fn relieve(&self) -> bool {
-        let state = self.0.state.lock();
+    fn relieve(self: &Arc<Self>) -> bool {
+        let state = self.state.lock();
         let waits = !state.waiting.is_empty();
-        let most = if self.0.waits { 1 } else { USUAL_COURIERS };
+        let most = if self.waits { 1 } else { USUAL_COURIERS };
         if waits && state.coming == 0 && state.couriers < most {
             self.send_courier(state);
         }
         waits
     }
 
-    fn send_courier(&self, mut state: MutexGuard<'_, BatcherState<D::Command>>) {
+    fn send_courier(self: &Arc<Self>, mut state: MutexGuard<'_, BatcherState<D::Command>>) {
         state.couriers += 1;
         state.coming += 1;
         drop(state);
-        let courier = Courier { batcher: self.clone(), is_under_way: true, is_coming: true };
-        drop(self.0.runtime.spawn(courier.run()));
+        let courier = Courier { batcher: Arc::clone(self), is_under_way: true, is_coming: true };
+        drop(self.connection.runtime().spawn(courier.run()));
     }
 
     /// Takes back a command that was not sent; returns whether it still waited.
     fn take_back(&self, number: u64) -> bool {
-        let mut state = self.0.state.lock();
+        let mut state = self.state.lock();
         let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
         at.ok().and_then(|at| state.waiting.remove(at)).is_some()
     }
@@ -443,11 +439,11 @@ enum Sent<C> {
 }
 
 /// A command that its caller sends itself.
-struct Alone<'a, D: Dialect>(&'a Batcher<D>);
+struct Alone<'a, D: Dialect>(&'a Arc<Batcher<D>>);
 
 impl<D: Dialect> Drop for Alone<'_, D> {
     fn drop(&mut self) {
-        let mut state = self.0.0.state.lock();
+        let mut state = self.0.state.lock();
         state.alone -= 1;
         self.0.go_on(state);
     }
@@ -455,14 +451,14 @@ impl<D: Dialect> Drop for Alone<'_, D> {
 
 /// A task that sends what waits, until nothing does.
 struct Courier<D: Dialect> {
-    batcher: Batcher<D>,
+    batcher: Arc<Batcher<D>>,
     is_under_way: bool,
     is_coming: bool,
 }
 
 impl<D: Dialect> Courier<D> {
     async fn run(mut self) {
-        let spawned_at = self.batcher.0.clock.now();
+        let spawned_at = self.batcher.connection.clock().now();
         for _ in 0..D::ROUNDS {
             self.pause(spawned_at).await;
         }
@@ -471,7 +467,7 @@ impl<D: Dialect> Courier<D> {
             let count = commands.len();
             let delivered = self.batcher.carry(commands, deadline).await;
             let mut answered = senders.into_iter().zip(delivered);
-            let now = self.batcher.0.clock.now();
+            let now = self.batcher.connection.clock().now();
             if D::SPLITS && count >= SPLIT && self.batcher.splits(now) {
                 answer(answered.by_ref().take(count / 2));
                 self.pause(now).await;
@@ -490,25 +486,25 @@ impl<D: Dialect> Courier<D> {
 
     /// Lets other tasks run, unless they have taken long since `answered_at`, or a moment ago.
     async fn pause(&self, answered_at: Instant) {
-        let BatcherInner { state, clock, .. } = &*self.batcher.0;
+        let Batcher { state, connection, .. } = &*self.batcher;
         if state.lock().busy_until > answered_at {
             return;
         }
         yield_now().await;
-        let now = clock.now();
+        let now = connection.clock().now();
         if now.saturating_since(answered_at) > SLOW_YIELD {
-            state.lock().busy_until = now + BUSY;
+            state.lock().busy_until = now + FINDING_LASTS;
         }
     }
 
     /// The next batch of waiting commands, in order. A command whose caller has gone is left out. All
     /// commands of a batch need the same acknowledgements.
     fn batch(&mut self) -> Option<CallBatch<D::Command>> {
-        let mut state = self.batcher.0.state.lock();
+        let mut state = self.batcher.state.lock();
         if std::mem::take(&mut self.is_coming) {
             state.coming -= 1;
         }
-        let (max, waits) = (self.batcher.0.max_commands(), self.batcher.0.waits);
+        let (max, waits) = (self.batcher.max_commands(), self.batcher.waits);
         let size = state.waiting.len().min(max);
         let mut commands = Vec::with_capacity(size);
         let mut senders = Vec::with_capacity(size);
@@ -536,6 +532,11 @@ impl<D: Dialect> Courier<D> {
     }
 }
 
+fn answer<C>(answered: impl Iterator<Item = (ReplyTo<C>, Delivered<C>)>) {
+    // Nobody waits for the answer of a call that was dropped.
+    answered.for_each(|(reply, answer)| drop(reply.send(answer)));
+}
+
 /// Whether a command may travel behind others of a call.
 fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
     others.first().is_none_or(|first| D::acks(first) == D::acks(next))
@@ -547,7 +548,7 @@ impl<D: Dialect> Drop for Courier<D> {
             return;
         }
         // Cut off: its tokio runtime has stopped, and no other courier will come.
-        let mut state = self.batcher.0.state.lock();
+        let mut state = self.batcher.state.lock();
         state.couriers -= 1;
         state.coming -= usize::from(self.is_coming);
         let unsent = std::mem::take(&mut state.waiting);

@@ -2,57 +2,41 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Which messages of the servers a subscription brings.
-#[derive(Debug, Clone)]
-pub(super) enum Channel {
-    /// Those of the channel of a runtime. In a Cluster it hears what any node publishes.
-    Plain(String),
-    /// Those of the sharded channel of a runtime at one master of a Cluster.
-    // ADR 0030
-    Sharded {
-        /// The plain channel of the runtime.
-        plain: String,
-        /// What follows it at this master.
-        tag: Arc<ChannelTag>,
-    },
+/// A channel of the servers: that of a runtime, on which it hears what any node of a Cluster publishes, or
+/// its sharded channel at one master of a Cluster.
+#[derive(Clone)]
+// ADR 0030
+pub(super) struct Channel {
+    /// The plain channel of the runtime.
+    pub(super) plain: String,
+    /// What follows it if it is sharded.
+    pub(super) tag: Option<Arc<ChannelTag>>,
 }
 
 impl Channel {
     /// The name to subscribe to now, as soon as it is known.
     pub(super) async fn name(&self) -> String {
-        match self {
-            Self::Plain(name) => name.clone(),
-            Self::Sharded { plain, tag } => {
-                let mut tags = tag.0.subscribe();
-                let known = tags.wait_for(|tag| !tag.is_empty()).await;
-                known.map(|tag| format!("{plain}{}", *tag)).unwrap_or_default()
-            }
-        }
+        let Some(tag) = &self.tag else { return self.plain.clone() };
+        let mut tags = tag.0.subscribe();
+        let known = tags.wait_for(|tag| !tag.is_empty()).await;
+        known.map(|tag| format!("{}{}", self.plain, *tag)).unwrap_or_default()
     }
 
     /// Returns when the channel has another name than it had.
     pub(super) async fn renamed(&self, from: &str) {
-        match self {
-            Self::Plain(_) => std::future::pending().await,
-            Self::Sharded { plain, tag } => {
-                let mut tags = tag.0.subscribe();
-                let is_other = |tag: &String| from.strip_prefix(plain.as_str()) != Some(tag);
-                drop(tags.wait_for(is_other).await);
-            }
-        }
+        let Some(tag) = &self.tag else { return std::future::pending().await };
+        let is_other = |tag: &String| from.strip_prefix(self.plain.as_str()) != Some(tag);
+        drop(tag.0.subscribe().wait_for(is_other).await);
     }
 
     /// The command that subscribes to it.
     pub(super) fn verb(&self) -> &'static str {
-        match self {
-            Self::Plain(_) => "SUBSCRIBE",
-            Self::Sharded { .. } => "SSUBSCRIBE",
-        }
+        if self.is_spare() { "SSUBSCRIBE" } else { "SUBSCRIBE" }
     }
 
     /// Whether messages come another way without it.
     pub(super) fn is_spare(&self) -> bool {
-        matches!(self, Self::Sharded { .. })
+        self.tag.is_some()
     }
 }
 
@@ -87,7 +71,7 @@ mod tests {
     #[test]
     fn a_sharded_channel_has_the_name_that_its_tag_gives() {
         let tag = Arc::<ChannelTag>::default();
-        let channel = Channel::Sharded { plain: "ns:runtime:x".into(), tag: Arc::clone(&tag) };
+        let channel = Channel { plain: "ns:runtime:x".into(), tag: Some(Arc::clone(&tag)) };
         assert_eq!(channel.name().now_or_never(), None, "no slot is known");
         tag.set(Some("7".into()));
         let name = channel.name().now_or_never().unwrap();

@@ -1,22 +1,65 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
-    store::{Acquire, Hold, Next, Release, Waiter, Withdraw},
+    store::{Acquire, Hold, KeyScheme, Next, Release, Waiter, Withdraw},
 };
 use redis::Cmd;
 use uuid::Uuid;
 
 use super::{
     args::{millis, watermark},
+    channel::ChannelTag,
+    config::RedisConfig,
     dialect::{Dialect, Gathered},
-    preamble::Preamble,
     script::Script,
     scripts,
 };
 
+/// What every script on locks takes before its own arguments.
+#[derive(Clone)]
+pub(super) struct Preamble {
+    pub(super) keys: KeyScheme,
+    retention: String,
+    channels: String,
+    /// Of a node of a Cluster.
+    pub(super) tag: Option<Arc<ChannelTag>>,
+}
+
+impl Preamble {
+    /// The preamble of scripts for one server.
+    pub(super) fn new(config: &RedisConfig) -> Self {
+        let keys = config.keys.clone();
+        let retention = config.fencing.retention_millis().to_string();
+        let tag = config.node.as_ref().map(|node| Arc::clone(&node.tag));
+        Self { channels: keys.channels(), keys, retention, tag }
+    }
+
+    /// Writes the arguments with which every script begins.
+    pub(super) fn write_settings(&self, to: &mut Cmd) {
+        to.arg(&self.retention);
+        match &self.tag {
+            None => to.arg(&self.channels),
+            Some(tag) => to.arg(self.channels.clone() + &tag.now()),
+        };
+    }
+
+    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
+        to.arg(&self.keys.all(name));
+    }
+
+    /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
+    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
+        self.write_settings(to);
+        to.arg(commands.len());
+        for command in commands {
+            to.arg(self.keys.lease(command.name()));
+        }
+        write_words(to, commands.iter());
+    }
+}
+
 /// A command on one lock, as `lua/commands/usual.lua` takes it.
-#[derive(Debug)]
 pub(super) enum LockCommand {
     Acquire(Acquire),
     /// With the label of the runtime that waits.
@@ -103,7 +146,18 @@ impl LockCommand {
             Self::Heartbeat(Waiter { id, watermark: seen, heartbeat, .. }, _) => {
                 begin(to, "heartbeat", *id).arg(watermark(*seen)).arg(heartbeat.number);
             }
-            Self::Release(release) => write_release(release, to),
+            Self::Release(release) => {
+                let (id, fence) = (release.id, release.fence.get());
+                match (release.keep_in_range(), &release.next) {
+                    (Some(keep), _) => begin(to, "keep", id).arg(fence).arg(millis(keep)),
+                    (None, Some(next)) => begin(to, "next", id)
+                        .arg(fence)
+                        .arg(next.id.to_stored())
+                        .arg(watermark(next.watermark))
+                        .arg(next.heartbeat.number),
+                    (None, None) => begin(to, "release", id).arg(fence),
+                };
+            }
             Self::Hold(Hold { id, fence, update, ttl, .. }) => {
                 begin(to, "hold", *id).arg(fence.get());
                 to.arg(update.count.get()).arg(update.number).arg(millis(ttl.get()));
@@ -111,22 +165,6 @@ impl LockCommand {
             Self::Withdraw(Withdraw { id, .. }) => {
                 begin(to, "withdraw", *id).arg(millis(WITHDRAWAL_MARK));
             }
-        }
-    }
-}
-
-fn write_release(release: &Release, to: &mut Cmd) {
-    let (id, fence) = (release.id, release.fence.get());
-    match (release.keep_in_range(), &release.next) {
-        (Some(keep), _) => {
-            begin(to, "keep", id).arg(fence).arg(millis(keep));
-        }
-        (None, Some(next)) => {
-            begin(to, "next", id).arg(fence).arg(next.id.to_stored());
-            to.arg(watermark(next.watermark)).arg(next.heartbeat.number);
-        }
-        (None, None) => {
-            begin(to, "release", id).arg(fence);
         }
     }
 }
@@ -142,18 +180,6 @@ struct SharedTerms<'a> {
     window: Duration,
     label: &'a RuntimeLabel,
     keeps: bool,
-}
-
-impl SharedTerms<'_> {
-    /// Writes it; the label has a mark before it if the lock may be kept.
-    fn write(&self, to: &mut Cmd) {
-        to.arg("as").arg(millis(self.ttl.get())).arg(millis(self.window));
-        if self.keeps {
-            to.arg(format!("{}{}", RuntimeLabel::KEEPS, self.label));
-        } else {
-            to.arg(self.label.as_str());
-        }
-    }
 }
 
 impl Dialect for Preamble {
@@ -191,25 +217,20 @@ impl Dialect for Preamble {
     }
 }
 
-impl Preamble {
-    /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
-    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
-        self.write_settings(to);
-        to.arg(commands.len());
-        for command in commands {
-            to.arg(self.keys.lease(command.name()));
-        }
-        write_words(to, commands.iter());
-    }
-}
-
 fn write_words<'a>(to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand>) {
     let mut written = None;
     for command in commands {
         if let Some(common) = command.common()
             && written.as_ref() != Some(&common)
         {
-            common.write(to);
+            let SharedTerms { ttl, window, label, keeps } = &common;
+            to.arg("as").arg(millis(ttl.get())).arg(millis(*window));
+            // The label has a mark before it if the lock may be kept.
+            if *keeps {
+                to.arg(format!("{}{label}", RuntimeLabel::KEEPS));
+            } else {
+                to.arg(label.as_str());
+            }
             written = Some(common);
         }
         command.write(to);
@@ -218,7 +239,6 @@ fn write_words<'a>(to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand>
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::{FenceSettings, store::KeyScheme};
     use redis::Arg;
 
     use super::*;
@@ -234,7 +254,7 @@ mod tests {
         };
         let commands: Vec<_> = batch.iter().map(ask).collect();
         let mut cmd = Cmd::new();
-        let preamble = Preamble::new(KeyScheme::default(), FenceSettings::default());
+        let preamble = Preamble::new(&RedisConfig::new("redis://h").unwrap());
         preamble.write(&mut cmd, commands.iter());
         let words = cmd.args_iter().skip(LockCommand::KEYS * batch.len() + 2);
         let words = words.map(|word| match word {

@@ -13,7 +13,7 @@ use super::{
     cluster::KnownNodes,
     credentials::CredentialsProvider,
     endpoint::Endpoint,
-    epochs::Epochs,
+    liveness::Epochs,
 };
 
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;

@@ -1,28 +1,21 @@
-use std::{
-    io,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
-use redis::{Cmd, PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
+use redis::{PushInfo, PushKind, RedisError, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, select};
 
 use super::{
     acknowledge::Answered,
-    call::ScriptCall,
     classify::{
         NOT_THERE, NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
         spoils_connection, unanswered,
     },
     decode::refusal,
     dialer::{Dialed, Dialer},
-    epochs::Epoch,
-    liveness::Liveness,
+    liveness::{Epoch, Liveness},
     one_master::Witness,
-    proof::Proof,
-    sending::send,
+    script::{ScriptCall, send},
 };
 use crate::durations::FAILURE_LASTS;
 
@@ -34,13 +27,11 @@ use crate::durations::FAILURE_LASTS;
 /// Commands are executed in the order in which they were sent, except across a replacement, or when
 /// the server does not know the script. What a replaced connection may still deliver is harmless,
 /// because every script may run twice or late.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Connection(Arc<ConnectionInner>);
 
-#[derive(Debug)]
 struct ConnectionInner {
     dialer: Arc<Dialer>,
-    clock: Arc<dyn Clock>,
     runtime: Handle,
     current: Mutex<Current>,
     dialing: Arc<tokio::sync::Mutex<()>>,
@@ -49,16 +40,16 @@ struct ConnectionInner {
 }
 
 /// The first use of each connection of this kind, before any command.
-pub trait Greeting: std::fmt::Debug + Send + Sync {
+pub trait Greeting: Send + Sync {
     /// Uses a new connection; if it fails, the connection is given up.
     fn greet(&self, connection: MultiplexedConnection) -> Greeted<'_>;
 }
 
 /// What a greeting returns.
-pub type Greeted<'a> = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send + 'a>>;
+pub type Greeted<'a> = BoxFuture<'a, Result<(), StoreError>>;
 
 /// The present connection, and the failure that the last attempt to make one met.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Current {
     connection: Option<Present>,
     /// The number of the last attempt to make a connection.
@@ -70,20 +61,19 @@ struct Current {
 }
 
 /// A connection in use.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Present {
     connection: MultiplexedConnection,
     generation: u64,
     /// Which master of a group it leads to.
     epoch: Epoch,
     liveness: Arc<Liveness>,
-    proof: Arc<Proof>,
     /// Only kept: it shows that the connection is in use.
     _witness: Option<Arc<Witness>>,
 }
 
 /// A command that was sent and is not answered yet.
-type LateAnswer = Pin<Box<dyn Future<Output = Result<Answered, RedisError>> + Send>>;
+type LateAnswer = BoxFuture<'static, Result<Answered, RedisError>>;
 
 /// An exchange that brought no answer, or an error.
 pub(super) struct ExchangeFailed {
@@ -107,14 +97,19 @@ impl Connection {
     ///
     /// Once one with a greeting has ended, or could not be made, no command waits for the next: it fails
     /// at once, and the next is made in the background.
-    pub fn new(
-        dialer: Arc<Dialer>,
-        clock: Arc<dyn Clock>,
-        runtime: Handle,
-        greeting: Option<Arc<dyn Greeting>>,
-    ) -> Self {
+    pub fn new(dialer: Arc<Dialer>, runtime: Handle, greeting: Option<Arc<dyn Greeting>>) -> Self {
         let (current, dialing) = (Mutex::default(), Arc::default());
-        Self(Arc::new(ConnectionInner { dialer, clock, runtime, current, dialing, greeting }))
+        Self(Arc::new(ConnectionInner { dialer, runtime, current, dialing, greeting }))
+    }
+
+    /// The clock of all that is sent here.
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.0.dialer.clock
+    }
+
+    /// The tokio runtime on which the connection lives.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.0.runtime
     }
 
     /// Whether there is a connection now.
@@ -177,45 +172,21 @@ impl Connection {
     }
 
     /// Calls a script, once; indeterminate if it was sent and has no answer by the deadline.
+    // ADR 0028
     pub(super) async fn exchange(
         &self,
         call: ScriptCall<'_>,
         deadline: Instant,
     ) -> Result<Answered, ExchangeFailed> {
-        let exchanged = self.exchange_on_present(call, deadline).await;
-        exchanged.map_err(|failed| ExchangeFailed { error: self.named(failed.error), ..failed })
-    }
-
-    /// The same error, naming the server.
-    fn named(&self, error: StoreError) -> StoreError {
-        self.0.dialer.named(error)
-    }
-
-    // ADR 0028
-    async fn exchange_on_present(
-        &self,
-        call: ScriptCall<'_>,
-        deadline: Instant,
-    ) -> Result<Answered, ExchangeFailed> {
-        let present = if let Some(present) = self.present() {
-            present
-        } else if self.0.greeting.is_some() && !self.is_ready() {
-            self.prepare();
-            return Err(self.away().into());
-        } else {
-            let connecting = Box::pin(self.connect());
-            let connected =
-                within(&*self.0.clock, deadline, connecting).await.unwrap_or_else(not_in_time);
-            connected?
-        };
-        let sent_at = self.0.clock.now();
-        let call = if present.proof.is_due(sent_at) { call.proving() } else { call };
+        let present = self.usable(deadline).await.map_err(|error| self.0.dialer.named(error))?;
+        let sent_at = self.clock().now();
+        let call = if present.liveness.needs_proof(sent_at) { call.proving() } else { call };
         match self.send(&present, call, deadline).await {
             Ok(Ok(answered)) => {
                 if call.proves {
-                    present.proof.given(sent_at);
+                    present.liveness.proven(sent_at);
                 }
-                present.liveness.answered(sent_at, self.0.clock.now());
+                present.liveness.answered(sent_at, self.clock().now());
                 if refused_by_a_replica(&answered.answer) {
                     self.give_up(present.generation);
                 }
@@ -225,7 +196,7 @@ impl Connection {
                 if spoils_connection(&error) {
                     self.give_up(present.generation);
                 } else {
-                    present.liveness.heard(self.0.clock.now());
+                    present.liveness.heard(self.clock().now());
                 }
                 let named = self.0.dialer.named_in(present.epoch, classify(&error));
                 Err(ExchangeFailed { error: named, connection_ended: error.is_io_error() })
@@ -238,13 +209,21 @@ impl Connection {
         }
     }
 
-    /// The error while the next connection is made: that of the last attempt, if it failed.
-    fn away(&self) -> StoreError {
+    /// The present connection, or a new one.
+    async fn usable(&self, deadline: Instant) -> Result<Present, StoreError> {
+        if let Some(present) = self.present() {
+            return Ok(present);
+        }
+        if self.0.greeting.is_none() || self.is_ready() {
+            let connecting = Box::pin(self.connect());
+            return within(self.clock(), deadline, connecting).await.unwrap_or_else(not_in_time);
+        }
+        self.prepare();
         let failed = self.0.current.lock().failed.as_ref().map(|(_, error)| error.clone());
-        failed.unwrap_or_else(|| {
+        Err(failed.unwrap_or_else(|| {
             let what = "the connection has ended, and a new one is being made";
             StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
-        })
+        }))
     }
 
     /// Makes an error of an answer to one command of many that the server refused.
@@ -257,14 +236,15 @@ impl Connection {
 
     /// The error of a command that others took along and that is not answered by its own deadline.
     pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
-        let Some(present) = self.present() else { return self.named(unanswered()) };
+        let Some(present) = self.present() else { return self.0.dialer.named(unanswered()) };
         let epoch = present.epoch;
         self.0.dialer.named_in(epoch, self.judge(present, sent_at, None))
     }
 
-    /// Gives a connection up, or asks it, after a command was not answered in time.
+    /// Gives a connection up after a command was not answered in time, or asks it by a `PING`, and then
+    /// gives it up unless it answers.
     fn judge(&self, present: Present, sent_at: Instant, late: Option<LateAnswer>) -> StoreError {
-        let now = self.0.clock.now();
+        let now = self.clock().now();
         if present.liveness.is_dead(sent_at, now) {
             self.give_up(present.generation);
             return unanswered();
@@ -273,7 +253,16 @@ impl Connection {
         if let Some(late) = late {
             self.hear_late(&present.liveness, late);
         }
-        self.ask(present);
+        if present.liveness.begin_asking() {
+            let this = self.clone();
+            drop(self.0.runtime.spawn(async move {
+                if this.answers(&present).await {
+                    present.liveness.done();
+                } else {
+                    this.give_up(present.generation);
+                }
+            }));
+        }
         error
     }
 
@@ -282,47 +271,39 @@ impl Connection {
     async fn send(
         &self,
         present: &Present,
-        call: ScriptCall<'_>,
+        mut call: ScriptCall<'_>,
         deadline: Instant,
     ) -> Result<Result<Answered, RedisError>, LateAnswer> {
-        if !call.has_body {
-            match self.send_one(present, call.by_digest(), call, deadline).await? {
-                Err(error) if error.code() == Some("NOSCRIPT") => {
-                    present.liveness.heard(self.0.clock.now());
+        loop {
+            let (mut connection, command) = (present.connection.clone(), call.command());
+            let is_asking = self.0.dialer.is_asking();
+            let (acks, limit) = (call.acks, deadline.saturating_since(self.clock().now()));
+            // Owned, so that a late answer can be waited for by a task.
+            let mut sending: LateAnswer =
+                Box::pin(
+                    async move { send(&mut connection, command, is_asking, acks, limit).await },
+                );
+            let answer = select! {
+                biased;
+                answer = within(self.clock(), deadline, sending.as_mut()) => answer,
+                // The old master may hang, and its answer would say nothing about the new one.
+                () = self.0.dialer.route.left(present.epoch) => {
+                    Some(Err(io::Error::other("the server is not the master any more").into()))
                 }
-                answer => return Ok(answer),
+            };
+            match answer {
+                Some(Err(error)) if call.is_unknown(&error) => {
+                    present.liveness.heard(self.clock().now());
+                    call = call.with_body();
+                }
+                answer => return answer.ok_or(sending),
             }
         }
-        Box::pin(self.send_one(present, call.by_body(), call, deadline)).await
-    }
-
-    async fn send_one(
-        &self,
-        present: &Present,
-        command: Cmd,
-        call: ScriptCall<'_>,
-        deadline: Instant,
-    ) -> Result<Result<Answered, RedisError>, LateAnswer> {
-        let mut connection = present.connection.clone();
-        // Owned, so that a late answer can be waited for by a task.
-        let is_asking = self.0.dialer.is_asking;
-        let (acks, limit) = (call.acks, deadline.saturating_since(self.0.clock.now()));
-        let mut sending: LateAnswer =
-            Box::pin(async move { send(&mut connection, command, is_asking, acks, limit).await });
-        let answer = select! {
-            biased;
-            answer = within(&*self.0.clock, deadline, sending.as_mut()) => answer,
-            // The old master may hang, and its answer would say nothing about the new one.
-            () = self.0.dialer.route.left(present.epoch) => {
-                Some(Err(io::Error::other("the server is not the master any more").into()))
-            }
-        };
-        answer.ok_or(sending)
     }
 
     /// Waits a while for an answer that nobody needs any more: it shows that the connection works.
     fn hear_late(&self, liveness: &Arc<Liveness>, late: LateAnswer) {
-        let (clock, liveness) = (Arc::clone(&self.0.clock), Arc::clone(liveness));
+        let (clock, liveness) = (Arc::clone(&self.0.dialer.clock), Arc::clone(liveness));
         drop(self.0.runtime.spawn(async move {
             let until = clock.now() + liveness.patience() * 2;
             let answer = within(&*clock, until, late).await;
@@ -347,36 +328,21 @@ impl Connection {
         self.present().map(|present| present.liveness.round_trip())
     }
 
-    /// Sends a `PING` on a connection, and gives the connection up if it does not answer.
-    fn ask(&self, present: Present) {
-        if !present.liveness.begin_asking() {
-            return;
-        }
-        let this = self.clone();
-        drop(self.0.runtime.spawn(async move {
-            if this.answers(&present).await {
-                present.liveness.done();
-            } else {
-                this.give_up(present.generation);
-            }
-        }));
-    }
-
     /// Whether a connection answers, and its answers belong to its commands. After one lost answer,
     /// every later one would be taken for the answer to another command.
     async fn answers(&self, present: &Present) -> bool {
         let mut connection = present.connection.clone();
-        let word = format!("leasehold:{}", self.0.clock.now().since_origin().as_nanos());
+        let word = format!("leasehold:{}", self.clock().now().since_origin().as_nanos());
         let mut ping = redis::cmd("PING");
         ping.arg(&word);
         let mut asking = pin!(connection.send_packed_command(&ping));
         let patience = present.liveness.patience();
         // If tasks are polled late, old answers look new. So this is the limit in any case.
-        let until = self.0.clock.now() + patience * PING_PATIENCES;
+        let until = self.clock().now() + patience * PING_PATIENCES;
         loop {
-            let asked_at = self.0.clock.now();
+            let asked_at = self.clock().now();
             let deadline = until.min(asked_at + patience);
-            match within(&*self.0.clock, deadline, asking.as_mut()).await {
+            match within(self.clock(), deadline, asking.as_mut()).await {
                 Some(Ok(Value::BulkString(answer))) => return answer == word.as_bytes(),
                 // A server that refuses a `PING` has read it. Any other error may be the answer to
                 // another command.
@@ -384,7 +350,7 @@ impl Connection {
                     return ["NOPERM", "BUSY", "LOADING"].contains(&error.code());
                 }
                 // Many answers may be ahead of this one.
-                None if present.liveness.heard_since(asked_at) && self.0.clock.now() < until => {}
+                None if present.liveness.heard_since(asked_at) && self.clock().now() < until => {}
                 _ => return false,
             }
         }
@@ -400,7 +366,7 @@ impl Connection {
         let this = self.clone();
         // A task of its own runtime, where the connection lives: it outlasts its caller.
         let dial = self.0.runtime.spawn(async move {
-            let deadline = this.0.clock.now() + this.0.dialer.connect_timeout;
+            let deadline = this.clock().now() + this.0.dialer.connect_timeout;
             let mut dialed = this.dial(deadline).await;
             if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
                 // Once only: a server may end every connection.
@@ -419,9 +385,9 @@ impl Connection {
             current.generation += 1;
             current.generation
         };
-        let (clock, ending) = (&*self.0.clock, self.ending(generation));
+        let (clock, ending) = (self.clock(), self.ending(generation));
         let Dialed { connection, round_trip, proven_at, epoch, witness } =
-            Box::pin(self.0.dialer.dial(clock, deadline, ending)).await?;
+            Box::pin(self.0.dialer.dial(deadline, ending)).await?;
         if self.0.current.lock().ended >= generation {
             return Err(NotDialed::ended());
         }
@@ -429,9 +395,8 @@ impl Connection {
             let greeting = greeting.greet(connection.clone());
             within(clock, deadline, greeting).await.unwrap_or_else(not_in_time)?;
         }
-        let liveness = Arc::new(Liveness::new(clock.now(), round_trip));
-        let proof = Arc::new(Proof::new(proven_at));
-        Ok(Present { connection, generation, epoch, liveness, proof, _witness: witness })
+        let liveness = Arc::new(Liveness::new(clock.now(), round_trip, proven_at));
+        Ok(Present { connection, generation, epoch, liveness, _witness: witness })
     }
 
     /// Called when a connection ends, on the task that reads it.
@@ -448,7 +413,7 @@ impl Connection {
     }
 
     fn install(&self, dialed: Result<Present, NotDialed>) -> Result<Present, StoreError> {
-        let now = self.0.clock.now();
+        let now = self.clock().now();
         let mut current = self.0.current.lock();
         let NotDialed { error, .. } = match dialed {
             Ok(present) if current.ended >= present.generation => NotDialed::ended(),
@@ -464,7 +429,7 @@ impl Connection {
     }
 
     fn recent_failure(&self) -> Option<StoreError> {
-        let now = self.0.clock.now();
+        let now = self.clock().now();
         let current = self.0.current.lock();
         let (at, error) = current.failed.as_ref()?;
         (now.saturating_since(*at) < FAILURE_LASTS).then(|| error.clone())

@@ -9,68 +9,58 @@ use std::{
     },
 };
 
-use leasehold_core::{Clock, Instant, LockName, Mutex, Replication, StoreError, within};
+use leasehold_core::{Instant, LockName, Mutex, Replication, StoreError, within};
 use tokio::{runtime::Handle, sync};
 
 use super::{
     acknowledge::Answered,
     batcher::{Batcher, not_sent},
-    call::ScriptCall,
+    command::Preamble,
     connection::Connection,
     dialer::Dialer,
-    preamble::Preamble,
+    script::ScriptCall,
     shared_calls::Sharing,
 };
 
 /// The connections of a store. Commands that wait for acknowledgements have more of them, one set for
 /// each demand: a number of replicas, with disks or without. So a demand that cannot be met delays no
 /// other.
-#[derive(Debug)]
 pub(super) struct Connections {
-    recipe: Recipe,
-    /// Which commands share calls on connections where commands wait for acknowledgements.
-    behind_waits: Sharing,
-    plain: Arc<ConnectionSet>,
+    /// Makes a set; `true` for one where commands wait for acknowledgements.
+    open: Box<dyn Fn(bool) -> Arc<ConnectionSet> + Send + Sync>,
+    /// Those on which nothing waits for acknowledgements.
+    pub(super) plain: Arc<ConnectionSet>,
     by_demand: Mutex<BTreeMap<Demand, Arc<ConnectionSet>>>,
 }
 
 /// A demand: whether disks count, and how many replicas.
 type Demand = (bool, u8);
 
-/// What connections are made of.
-#[derive(Debug)]
-pub(super) struct Recipe {
-    pub(super) dialer: Arc<Dialer>,
-    pub(super) preamble: Arc<Preamble>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) runtime: Handle,
-    /// How many connections of a set carry commands.
-    pub(super) count: usize,
-}
-
 /// A few connections for commands, and one for renewals, so that nothing queues ahead of them. A name
 /// always uses the same connection.
-#[derive(Debug)]
 pub(super) struct ConnectionSet {
-    commands: Vec<Batcher<Preamble>>,
+    commands: Vec<Arc<Batcher<Preamble>>>,
     renewals: Connection,
     /// Whether the connection for renewals was begun, so that the first renewal need not wait for it.
     renews: AtomicBool,
     /// Where renewals wait for acknowledgements: locked while a batch of them is sent, because the
     /// server would not answer the next one before.
     renewing: Option<sync::Mutex<()>>,
-    clock: Arc<dyn Clock>,
 }
 
 impl Connections {
-    pub(super) fn new(recipe: Recipe, sharing: &Sharing, behind_waits: Sharing) -> Self {
-        let (plain, by_demand) = (Arc::new(recipe.open(sharing, false)), Mutex::default());
-        Self { recipe, behind_waits, plain, by_demand }
-    }
-
-    /// The connections on which nothing waits for acknowledgements.
-    pub(super) fn plain(&self) -> &ConnectionSet {
-        &self.plain
+    /// Sets of `count` connections for commands, and one for renewals.
+    pub(super) fn new(
+        dialer: Arc<Dialer>,
+        preamble: Arc<Preamble>,
+        runtime: Handle,
+        count: usize,
+        sharing: Sharing,
+    ) -> Self {
+        let open = move |waits| {
+            Arc::new(ConnectionSet::new(&dialer, &preamble, &runtime, count, &sharing, waits))
+        };
+        Self { plain: open(false), by_demand: Mutex::default(), open: Box::new(open) }
     }
 
     pub(super) fn of(&self, acks: Replication) -> Arc<ConnectionSet> {
@@ -78,31 +68,37 @@ impl Connections {
             return Arc::clone(&self.plain);
         }
         let mut by_demand = self.by_demand.lock();
-        let open = || Arc::new(self.recipe.open(&self.behind_waits, true));
+        let open = || (self.open)(true);
         Arc::clone(by_demand.entry((acks.on_disk(), acks.replicas())).or_insert_with(open))
     }
 }
 
-impl Recipe {
-    fn open(&self, sharing: &Sharing, waits: bool) -> ConnectionSet {
-        let Self { dialer, preamble, clock, runtime, count } = self;
-        let connection =
-            || Connection::new(Arc::clone(dialer), Arc::clone(clock), runtime.clone(), None);
-        let batcher = |_| {
-            let (preamble, clock) = (Arc::clone(preamble), Arc::clone(clock));
-            Batcher::new(connection(), preamble, clock, runtime.clone(), sharing.clone(), waits)
+impl ConnectionSet {
+    /// Connections that are made on first use; `waits` says whether their commands wait for
+    /// acknowledgements.
+    fn new(
+        dialer: &Arc<Dialer>,
+        preamble: &Arc<Preamble>,
+        runtime: &Handle,
+        count: usize,
+        sharing: &Sharing,
+        waits: bool,
+    ) -> Self {
+        // On a Cluster, nothing shares a call that waits.
+        let sharing = match sharing {
+            Sharing::Quick(_) if waits => &Sharing::None,
+            sharing => sharing,
         };
-        ConnectionSet {
-            commands: (0..*count).map(batcher).collect(),
+        let connection = || Connection::new(Arc::clone(dialer), runtime.clone(), None);
+        let batcher = |_| Batcher::new(connection(), Arc::clone(preamble), sharing.clone(), waits);
+        Self {
+            commands: (0..count).map(batcher).collect(),
             renewals: connection(),
             renews: false.into(),
             renewing: waits.then(sync::Mutex::default),
-            clock: Arc::clone(clock),
         }
     }
-}
 
-impl ConnectionSet {
     /// The number of the connection to which a name is pinned, so that its commands usually keep their
     /// order.
     pub(super) fn number(&self, name: &LockName) -> usize {
@@ -110,7 +106,7 @@ impl ConnectionSet {
     }
 
     /// The connection to which a name is pinned.
-    pub(super) fn of_name(&self, name: &LockName) -> &Batcher<Preamble> {
+    pub(super) fn of_name(&self, name: &LockName) -> &Arc<Batcher<Preamble>> {
         &self.commands[self.number(name)]
     }
 
@@ -131,7 +127,7 @@ impl ConnectionSet {
     ) -> Result<Answered, StoreError> {
         let _turn = match &self.renewing {
             Some(renewing) => {
-                let turn = within(&*self.clock, deadline, renewing.lock()).await;
+                let turn = within(self.renewals.clock(), deadline, renewing.lock()).await;
                 Some(turn.ok_or_else(not_sent)?)
             }
             None => None,
@@ -153,13 +149,13 @@ impl ConnectionSet {
         if own.present().is_some() {
             return own;
         }
-        let now = self.clock.now();
+        let now = own.clock().now();
         let half = deadline.saturating_since(now) / 2;
         if other.round_trip().is_some_and(|round_trip| round_trip * 2 > half) {
             own.prepare();
             return other;
         }
-        let made = within(&*self.clock, now + half, Box::pin(own.connect())).await;
+        let made = within(own.clock(), now + half, Box::pin(own.connect())).await;
         if matches!(made, Some(Ok(_))) { own } else { other }
     }
 }

@@ -33,30 +33,26 @@ impl ScriptReply {
         }
     }
 
+    fn read<T>(&self, at: usize, of: impl FnOnce(&Value) -> Option<T>) -> Result<T, StoreError> {
+        self.0.get(at).and_then(of).ok_or_else(|| self.not_understood())
+    }
+
     fn text(&self, at: usize) -> Result<String, StoreError> {
-        self.0.get(at).and_then(text).ok_or_else(|| self.not_understood())
+        self.read(at, text)
     }
 
     fn parsed<T: FromStr>(&self, at: usize) -> Result<T, StoreError> {
-        match self.0.get(at) {
-            Some(Value::BulkString(bytes)) => {
-                str::from_utf8(bytes).ok().and_then(|text| text.parse().ok())
-            }
+        self.read(at, |value| match value {
+            Value::BulkString(bytes) => str::from_utf8(bytes).ok()?.parse().ok(),
             _ => None,
-        }
-        .ok_or_else(|| self.not_understood())
-    }
-
-    fn id(&self, at: usize) -> Result<AcquisitionId, StoreError> {
-        self.0.get(at).and_then(id).ok_or_else(|| self.not_understood())
+        })
     }
 
     fn number(&self, at: usize) -> Result<u64, StoreError> {
-        match self.0.get(at) {
-            Some(Value::Int(number)) => u64::try_from(*number).ok(),
+        self.read(at, |value| match value {
+            Value::Int(number) => u64::try_from(*number).ok(),
             _ => None,
-        }
-        .ok_or_else(|| self.not_understood())
+        })
     }
 
     fn millis(&self, at: usize) -> Result<Duration, StoreError> {
@@ -264,7 +260,7 @@ fn lease_record(reply: &ScriptReply) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
     Ok(LeaseRecord {
-        id: reply.id(4)?,
+        id: reply.read(4, id)?,
         fence: reply.parsed(5)?,
         holds: reply.parsed(6)?,
         remaining: reply.millis(1)?,

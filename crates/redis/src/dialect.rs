@@ -1,5 +1,3 @@
-use std::fmt;
-
 use leasehold_core::{LockName, Replication};
 use redis::{Cmd, Value};
 
@@ -7,9 +5,9 @@ use super::script::Script;
 
 /// How commands of one kind travel: which script takes them, and how they are written. A
 /// [`Batcher`](super::batcher::Batcher) sends many of them as one call.
-pub trait Dialect: fmt::Debug + Send + Sync + 'static {
+pub trait Dialect: Send + Sync + 'static {
     /// A command; owned, so that it can wait.
-    type Command: fmt::Debug + Send + Sync + 'static;
+    type Command: Send + Sync + 'static;
 
     /// For how many rounds of the other tasks a courier waits before it takes commands along.
     const ROUNDS: u32 = 0;

@@ -1,5 +1,4 @@
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,24 +18,23 @@ use tokio::{runtime::Handle, select, task::JoinSet};
 use super::{
     classify::{NotDialed, classify_dial, is_readonly},
     cluster::unknown_node,
-    config::RedisConfig,
-    epochs::Epoch,
+    config::{NodeSettings, RedisConfig},
+    liveness::Epoch,
     login::Login,
-    one_master::{OneMaster, Witness, run_of},
-    role::{REPLICA, check_server, not_greeted},
+    one_master::{Witness, run_of},
+    role::{REPLICA, check_server},
     route::Route,
 };
 
 /// Makes connections to one server, or to the master of one group, each set up alike.
 pub struct Dialer {
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) route: Route,
     pub(super) login: Login,
     /// How long a dial may take.
     pub(super) connect_timeout: Duration,
-    /// Whether the server is a node of a Cluster.
-    pub(super) is_node: bool,
-    /// Whether `ASKING` is sent before each command.
-    pub(super) is_asking: bool,
+    /// Set for a node of a Cluster.
+    pub(super) node: Option<NodeSettings>,
     /// Whether a connection was made before: the address is right.
     was_there: AtomicBool,
     /// The server's address without credentials.
@@ -73,15 +71,15 @@ impl Dialer {
         let endpoint: Arc<str> = config.address.to_string().into();
         let (login, info) = Login::split_off(config);
         let info = info.set_tcp_settings(tcp_settings());
-        let route = Route::new(config, info, clock);
+        let route = Route::new(config, info, &clock);
         let route = route.map_err(|error| classify_dial(&error).from_endpoint(&*endpoint))?;
         let watching = runtime.map(|runtime| route.watch(runtime)).unwrap_or_default();
         Ok(Self {
+            clock,
             route,
             login,
             connect_timeout: config.connect_timeout,
-            is_node: config.node.is_some(),
-            is_asking: config.node.as_ref().is_some_and(|node| node.is_asking),
+            node: config.node.clone(),
             was_there: AtomicBool::new(false),
             endpoint,
             _watching: watching,
@@ -95,54 +93,52 @@ impl Dialer {
     /// has no timeout of its own: every call on it has a deadline.
     pub(super) async fn dial(
         &self,
-        clock: &dyn Clock,
         deadline: Instant,
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
-        let target = self.route.client(clock, deadline).await?;
-        self.dial_to(target, clock, deadline, heard).await
+        let target = self.route.client(deadline).await?;
+        self.dial_to(target, deadline, heard).await
     }
 
     /// As [`dial`](Self::dial), to the master that is known: the Sentinels are asked only if nobody else
     /// asks them.
-    pub(super) async fn dial_known(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<Dialed, NotDialed> {
-        let target = self.route.known_client(clock, deadline).await?;
-        self.dial_to(target, clock, deadline, |_: PushInfo| Ok::<(), ()>(())).await
+    pub(super) async fn dial_known(&self, deadline: Instant) -> Result<Dialed, NotDialed> {
+        let target = self.route.known_client(deadline).await?;
+        self.dial_to(target, deadline, |_: PushInfo| Ok::<(), ()>(())).await
     }
 
     async fn dial_to(
         &self,
         (client, epoch): (Client, Epoch),
-        clock: &dyn Clock,
         deadline: Instant,
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
-        let client = self.login.client(&client, clock, deadline).await?;
+        let clock = &*self.clock;
+        let client = self.login.client(client, clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
         let dialing = async {
-            let connecting = client.get_multiplexed_async_connection_with_config(&config);
-            let mut connection = connecting.await.map_err(|error| {
-                // The client library asks for RESP3 before anything else.
-                self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
-            })?;
+            let mut connection = self.login.connect(&client, &config).await?;
             let connected_at = clock.now();
             // First what the server is: Clusters and Sentinels refuse to select a database.
-            check_server(&mut connection, self.is_node).await?;
+            check_server(&mut connection, self.node.is_some()).await?;
             let checking = clock.now().saturating_since(connected_at);
-            let is_member = self.login.is_member(&mut connection).await;
-            if !is_member.map_err(|error| NotDialed::because(&error))? {
+            if let Some(node) = &self.node
+                && !node
+                    .members
+                    .has(&mut connection)
+                    .await
+                    .map_err(|error| NotDialed::because(&error))?
+            {
                 return Err(unknown_node().into());
             }
             let setting_up_at = clock.now();
             // Both in one round trip.
-            let (one, mut asked) = (self.one_master(), connection.clone());
+            let mut asked = connection.clone();
+            // A group or a Cluster has checks of its own.
+            let one = if let Route::Server(_, one) = &self.route { Some(one) } else { None };
             let run = OptionFuture::from(one.map(|_| run_of(&mut asked)));
             let (set_up, run) = join(self.login.set_up(&mut connection), run).await;
             set_up.map_err(|error| NotDialed::because(&error))?;
@@ -150,8 +146,7 @@ impl Dialer {
             let round_trip = clock.now().saturating_since(setting_up_at).min(checking);
             let (witness, epoch) = match (one, run.flatten()) {
                 (Some(one), Some(run)) => {
-                    let (witness, epoch) =
-                        one.admit(clock, deadline, run, connection.clone()).await?;
+                    let (witness, epoch) = one.admit(deadline, run, connection.clone()).await?;
                     (Some(witness), epoch)
                 }
                 _ => (None, epoch),
@@ -174,12 +169,9 @@ impl Dialer {
         })
     }
 
-    /// The check that the address leads to one master; a group or a Cluster has checks of its own.
-    fn one_master(&self) -> Option<&Arc<OneMaster>> {
-        match &self.route {
-            Route::Server(_, one) => Some(one),
-            Route::Node(..) | Route::Group(_) => None,
-        }
+    /// Whether `ASKING` is sent before each command.
+    pub(super) fn is_asking(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.is_asking)
     }
 
     /// The same error, naming the server, unless it names one.
@@ -232,7 +224,7 @@ pub async fn dial_once(
     // Nobody watches the Sentinels: this address is a server's.
     let dialer = Dialer::new(config, Arc::clone(clock), None)?;
     let deadline = clock.now() + config.connect_timeout;
-    let connecting = dialer.dial(&**clock, deadline, |_: PushInfo| Ok::<(), ()>(())).await;
+    let connecting = dialer.dial(deadline, |_: PushInfo| Ok::<(), ()>(())).await;
     let Dialed { connection, witness, .. } = connecting.map_err(|failed| failed.error)?;
     Ok((connection, witness.map(|witness| witness.run.clone())))
 }
@@ -247,11 +239,4 @@ fn tcp_settings() -> TcpSettings {
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(Duration::from_secs(10));
     settings
-}
-
-/// Without the client, which shows the user's name.
-impl fmt::Debug for Dialer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialer").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
 }

@@ -15,8 +15,9 @@ pub(crate) const GATHERING_PAUSES: RangeInclusive<Duration> = millis(10, 10_000)
 pub(crate) const NAME_ALONE: Duration = Duration::from_millis(100);
 /// A courier whose yields take longer than this finds the tokio runtime busy.
 pub(crate) const SLOW_YIELD: Duration = Duration::from_millis(2);
-/// For how long couriers do not yield then.
-pub(crate) const BUSY: Duration = Duration::from_secs(1);
+/// For how long a finding stands that a single look may repeat: that the tokio runtime is busy, so that
+/// couriers do not yield; that a server refuses; that an address leads to two masters.
+pub(crate) const FINDING_LASTS: Duration = Duration::from_secs(1);
 
 /// For how long the error of a failed dial or refresh is returned to all callers, so that a crowd asks
 /// once.
@@ -26,8 +27,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// For how long a proof of a master counts. A call that is under way for as long again still runs
 /// within a second of a demotion.
 pub(crate) const PROOF_LASTS: Duration = Duration::from_millis(500);
-/// For how long two masters at an address are taken for two without another look.
-pub(crate) const TWO_MASTERS_LAST: Duration = Duration::from_secs(1);
 
 /// How often a subscription is checked: by a `PING`, and whether its listener lives.
 pub(crate) const SUBSCRIPTION_CHECK: Duration = Duration::from_secs(2);

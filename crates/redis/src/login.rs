@@ -1,22 +1,17 @@
-use std::{
-    future::poll_fn,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use futures_util::FutureExt;
 use leasehold_core::{Clock, Instant, StoreError, StoreErrorKind, within};
 use redis::{
-    Client, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisError, Value,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, RedisConnectionInfo,
+    RedisError, Value, aio::MultiplexedConnection,
 };
 
 use super::{
-    classify::{classify_dial, is_login},
-    cluster::KnownNodes,
+    classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
-    credentials::{Credentials, CredentialsProvider},
+    credentials::CredentialsProvider,
+    role::not_greeted,
 };
 
 /// How a connection is set up: its credentials, its database and its name. The client library sends
@@ -26,8 +21,6 @@ pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
     db: i64,
     client_name: String,
-    /// The nodes to one of which a connection has to lead.
-    members: Option<Arc<KnownNodes>>,
 }
 
 impl Login {
@@ -42,36 +35,49 @@ impl Login {
         };
         let settings = settings.set_skip_set_lib_name().set_protocol(ProtocolVersion::RESP3);
         let (db, client_name) = (info.redis_settings().db(), config.client_name.clone());
-        let members = config.node.as_ref().map(|node| Arc::clone(&node.members));
-        (Self { provider, db, client_name, members }, info.clone().set_redis_settings(settings))
+        (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
     }
 
     /// The client that makes the next connection: the given one, with the credentials of a
-    /// provider.
+    /// provider. `Definite` when the provider fails, or has no answer by the deadline.
     pub(super) async fn client(
         &self,
-        client: &Client,
+        client: Client,
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Client, StoreError> {
-        match self.ask(clock, deadline).await? {
-            None => Ok(client.clone()),
-            Some(credentials) => {
+        let Some(provider) = &self.provider else { return Ok(client) };
+        let asked_at = clock.now();
+        // The provider is code of others: its panic must not look like the end of the tokio
+        // runtime.
+        let asking = AssertUnwindSafe(async { provider.credentials().await }).catch_unwind();
+        let how = match within(clock, deadline, asking).await {
+            Some(Ok(Ok(credentials))) => {
                 let info = credentials.on(client.get_connection_info().clone());
-                Client::open(info).map_err(|error| classify_dial(&error))
+                return Client::open(info).map_err(|error| classify_dial(&error));
             }
-        }
+            Some(Ok(Err(error))) => format!("failed: {error}"),
+            Some(Err(_panic)) => "panicked".into(),
+            None => {
+                let waited = clock.now().saturating_since(asked_at).as_millis();
+                format!("did not answer within {waited} ms")
+            }
+        };
+        let what = format!("cannot connect to Redis: the credentials provider {how}");
+        Err(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN))
     }
 
-    /// Whether a connection leads to a node of the Cluster that is known, if it has to.
-    pub(super) async fn is_member(
+    /// Connects, and logs in.
+    pub(super) async fn connect(
         &self,
-        connection: &mut MultiplexedConnection,
-    ) -> Result<bool, RedisError> {
-        match &self.members {
-            Some(members) => members.has(connection).await,
-            None => Ok(true),
-        }
+        client: &Client,
+        config: &AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, NotDialed> {
+        let connected = client.get_multiplexed_async_connection_with_config(config).await;
+        // The client library asks for RESP3 before anything else.
+        connected.map_err(|error| {
+            self.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+        })
     }
 
     /// Selects the database, and sets the name of the connection. A refusal of the name is ignored.
@@ -89,7 +95,7 @@ impl Login {
 
     /// The error if the server has refused a provider's credentials: unlike a refused password of
     /// the address, it needs no operator, as the provider may give others next time.
-    pub(super) fn refused(&self, error: &RedisError) -> Option<StoreError> {
+    fn refused(&self, error: &RedisError) -> Option<StoreError> {
         self.provider.as_ref().filter(|_| is_login(error))?;
         let what = format!(
             "the server refused what the credentials provider gave: {}",
@@ -101,38 +107,6 @@ impl Login {
                 .refused_login(),
         )
     }
-
-    /// Asks the provider, if there is one; `Definite` when it fails, or has no answer by the
-    /// deadline.
-    async fn ask(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<Option<Credentials>, StoreError> {
-        let Some(provider) = &self.provider else { return Ok(None) };
-        let asked_at = clock.now();
-        let mut asking = pin!(async { provider.credentials().await });
-        // The provider is code of others: its panic must not look like the end of the tokio
-        // runtime.
-        let answer = poll_fn(|cx| {
-            let polled = catch_unwind(AssertUnwindSafe(|| asking.as_mut().poll(cx)));
-            polled.map_or(Poll::Ready(None), |polled| polled.map(Some))
-        });
-        match within(clock, deadline, answer).await {
-            Some(Some(Ok(credentials))) => Ok(Some(credentials)),
-            Some(Some(Err(error))) => Err(broken_provider(&format!("failed: {error}"))),
-            Some(None) => Err(broken_provider("panicked")),
-            None => {
-                let waited = clock.now().saturating_since(asked_at).as_millis();
-                Err(broken_provider(&format!("did not answer within {waited} ms")))
-            }
-        }
-    }
-}
-
-fn broken_provider(how: &str) -> StoreError {
-    let what = format!("cannot connect to Redis: the credentials provider {how}");
-    StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN)
 }
 
 /// What to do after a failure of a provider.

@@ -1,7 +1,4 @@
-use std::{
-    fmt,
-    sync::{Arc, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::{join, join_all};
 use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
@@ -9,10 +6,10 @@ use redis::{Value, aio::MultiplexedConnection};
 
 use super::{
     decode::text,
-    epochs::{Epoch, Epochs},
+    liveness::{Epoch, Epochs},
     role::hello,
 };
-use crate::durations::{PATIENCE, TWO_MASTERS_LAST};
+use crate::durations::{FINDING_LASTS, PATIENCE};
 
 /// Finds out whether an address leads to more than one master.
 ///
@@ -26,15 +23,15 @@ use crate::durations::{PATIENCE, TWO_MASTERS_LAST};
 ///   both answer as masters.
 ///
 /// Where `INFO` is denied, nothing is known, and nothing is refused.
-#[derive(Debug, Default)]
 // ADR 0033
 pub(super) struct OneMaster {
+    clock: Arc<dyn Clock>,
     state: Mutex<OneMasterState>,
     /// A new one begins when all connections are given up.
-    epochs: Epochs,
+    pub(super) epochs: Epochs,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct OneMasterState {
     /// The connections that are in use, and some that were.
     known: Vec<Weak<Witness>>,
@@ -42,7 +39,6 @@ struct OneMasterState {
 }
 
 /// Two masters at one address.
-#[derive(Debug)]
 struct Apart {
     masters: [Arc<Witness>; 2],
     /// When both have answered as masters.
@@ -60,20 +56,17 @@ pub(super) struct Witness {
 type Admission = Result<(Arc<Witness>, Epoch), StoreError>;
 
 impl OneMaster {
-    /// A new one begins when all connections are given up.
-    pub(super) fn epochs(&self) -> &Epochs {
-        &self.epochs
+    /// Nothing is known of the address yet.
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default(), epochs: Epochs::default() }
     }
 
     /// The epoch of the next connection; the error as long as the address leads to two masters.
-    pub(super) async fn next(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<Epoch, StoreError> {
+    pub(super) async fn next(&self, deadline: Instant) -> Result<Epoch, StoreError> {
+        let clock = &*self.clock;
         let masters = match &self.state.lock().apart {
             None => None,
-            Some(apart) if clock.now().saturating_since(apart.at) < TWO_MASTERS_LAST => {
+            Some(apart) if clock.now().saturating_since(apart.at) < FINDING_LASTS => {
                 return Err(apart.error.clone());
             }
             Some(apart) => Some(apart.masters.clone()),
@@ -101,15 +94,15 @@ impl OneMaster {
     /// ended, so it gets this answer first.
     pub(super) async fn admit(
         &self,
-        clock: &dyn Clock,
         deadline: Instant,
         run: String,
         connection: MultiplexedConnection,
-    ) -> Result<(Arc<Witness>, Epoch), StoreError> {
+    ) -> Admission {
+        let clock = &*self.clock;
         let witness = Arc::new(Witness { run, connection });
         let mut asked: Vec<(Arc<Witness>, bool)> = Vec::new();
         loop {
-            let others = match self.judge(clock, &witness, &asked) {
+            let others = match self.judge(&witness, &asked) {
                 Ok(outcome) => return outcome,
                 Err(others) => others,
             };
@@ -122,7 +115,6 @@ impl OneMaster {
     /// Admits a connection if all older ones to another run were asked; otherwise returns those to ask.
     fn judge(
         &self,
-        clock: &dyn Clock,
         new: &Arc<Witness>,
         asked: &[(Arc<Witness>, bool)],
     ) -> Result<Admission, Vec<Arc<Witness>>> {
@@ -141,7 +133,7 @@ impl OneMaster {
             let error = apart(&older.run, &new.run);
             tracing::error!(%error, "an address leads to two masters: nothing is sent to either");
             let masters = [Arc::clone(older), Arc::clone(new)];
-            state.apart = Some(Apart { masters, at: clock.now(), error: error.clone() });
+            state.apart = Some(Apart { masters, at: self.clock.now(), error: error.clone() });
             self.give_up(&mut state);
             return Ok(Err(error));
         }
@@ -201,13 +193,6 @@ fn apart(one: &str, other: &str) -> StoreError {
 /// What to do about an address that leads to several masters.
 pub const ONE_ADDRESS: &str = "give each master an address of its own, and use one of them; where servers \
      belong together, write redis+sentinel://, redis+cluster:// or redis+quorum://";
-
-/// Without the connection, which shows nothing of use.
-impl fmt::Debug for Witness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Witness").field("run", &self.run).finish_non_exhaustive()
-    }
-}
 
 #[cfg(test)]
 mod tests {

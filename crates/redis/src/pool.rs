@@ -1,10 +1,6 @@
-use std::{
-    future::{pending, poll_fn},
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::identity, fmt, future::pending, sync::Arc, time::Duration};
 
+use futures_util::future::{BoxFuture, FutureExt};
 use leasehold_core::{
     Clock, Instant, Replication, SettingError, StoreError, StoreErrorKind, SystemClock, within,
 };
@@ -14,14 +10,12 @@ use tokio::{runtime::Handle, select};
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    call::ScriptCall,
     classify::{NOT_THERE, classify, no_runtime, spoils_connection, unanswered},
     cluster::{ClusterTopology, slot_of},
     config::{RedisConfig, TIMEOUTS},
     dialer::{Dialed, Dialer},
-    epochs::{Epoch, Epochs},
-    script::Script,
-    sending::{evaluate, refuse_error},
+    liveness::{Epoch, Epochs},
+    script::{Script, ScriptCall, evaluate, send},
 };
 
 /// Pooled connections for what is not on the path of a lease: inspections and gates.
@@ -36,6 +30,7 @@ pub struct RedisPool {
     /// `None` if the pool was made outside of a tokio runtime; then a connection lives where the
     /// call was made.
     runtime: Option<Handle>,
+    clock: Arc<dyn Clock>,
     endpoint: Arc<str>,
     timeout: Duration,
 }
@@ -63,31 +58,29 @@ impl Manager for Dials {
     type Error = StoreError;
 
     async fn create(&self) -> Result<Dialed, StoreError> {
-        let deadline = SystemClock.now() + self.dialer.connect_timeout;
-        let dialed = match self.dialer.dial_known(&SystemClock, deadline).await {
+        let deadline = self.dialer.clock.now() + self.dialer.connect_timeout;
+        let mut dialed = self.dialer.dial_known(deadline).await;
+        if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
             // Another server was found to be the master meanwhile.
-            Err(not_dialed) if not_dialed.was_cut => {
-                self.dialer.dial_known(&SystemClock, deadline).await
-            }
-            dialed => dialed,
-        };
+            dialed = self.dialer.dial_known(deadline).await;
+        }
         dialed.map_err(|not_dialed| not_dialed.error)
     }
 
     /// A connection that has ended, or that leads to another server than the present master, is replaced.
     async fn recycle(&self, dialed: &mut Dialed, _: &Metrics) -> RecycleResult<StoreError> {
-        let (route, until) = (&self.dialer.route, SystemClock.now() + self.patience);
+        let Dialer { route, clock, .. } = &*self.dialer;
+        let asked_at = clock.now();
         if route.is_unwatched() {
             // If the Sentinels do not answer, what they said last stands; the question has time left.
-            let asked_until = SystemClock.now() + self.patience / 2;
-            let _ = route.client(&SystemClock, asked_until).await;
+            let _ = route.client(asked_at + self.patience / 2).await;
         }
         if dialed.epoch != route.epoch() {
             return Err(RecycleError::message("another server is the master"));
         }
         let ping = redis::cmd("PING");
         let asked = ping.query_async::<String>(&mut dialed.connection);
-        match within(&SystemClock, until, asked).await {
+        match within(&**clock, asked_at + self.patience, asked).await {
             Some(Ok(answer)) if answer == "PONG" => Ok(()),
             _ => Err(RecycleError::message("the connection does not answer")),
         }
@@ -102,25 +95,21 @@ impl RedisPool {
     /// [`StoreError`] of kind `Config` when the settings cannot work, such as an unreadable
     /// certificate.
     pub fn new(config: &RedisConfig) -> Result<Self, StoreError> {
-        let runtime = Handle::try_current().ok();
-        let open = |config: &RedisConfig, runtime: Option<Handle>| {
-            let dialer = Dialer::new(config, Arc::new(SystemClock), runtime.as_ref())?;
-            Self::on(config, Arc::new(dialer), runtime)
+        let (runtime, clock) = (Handle::try_current().ok(), Arc::new(SystemClock));
+        let home = runtime.clone();
+        let open = move |config: &RedisConfig, _: &[_]| {
+            let dialer = Dialer::new(config, Arc::new(SystemClock), home.as_ref())?;
+            Self::on(config, Arc::new(dialer), home.clone())
         };
         if config.address.cluster().is_none() {
-            return open(config, runtime);
+            return open(config, &[]);
         }
         config.checked()?;
-        let home = runtime.clone();
-        let open = Box::new(move |config: &RedisConfig, _: &[_]| open(config, home.clone()));
+        let nodes = ClusterTopology::new(config, clock.clone(), None, Box::new(open));
         Ok(Self {
-            source: Source::Cluster(ClusterTopology::new(
-                config,
-                Arc::new(SystemClock),
-                None,
-                open,
-            )),
+            source: Source::Cluster(nodes),
             runtime,
+            clock,
             endpoint: config.address.to_string().into(),
             timeout: config.command_timeout,
         })
@@ -148,13 +137,14 @@ impl RedisPool {
         dialer: Arc<Dialer>,
         runtime: Option<Handle>,
     ) -> Result<Self, StoreError> {
-        let (endpoint, timeout) = (Arc::clone(&dialer.endpoint), config.command_timeout);
+        let (clock, endpoint) = (Arc::clone(&dialer.clock), Arc::clone(&dialer.endpoint));
+        let timeout = config.command_timeout;
         let dials = Dials { dialer, patience: timeout };
         // Every call has a deadline of its own, so the pool needs no timers.
         let pool = Pool::builder(dials).max_size(config.pool_size).build().map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
         })?;
-        Ok(Self { source: Source::Own(pool), runtime, endpoint, timeout })
+        Ok(Self { source: Source::Own(pool), runtime, clock, endpoint, timeout })
     }
 
     /// Calls a script with keys and arguments on a connection of its own, within the
@@ -203,60 +193,36 @@ impl RedisPool {
     ) -> Result<Value, StoreError> {
         let keys: Vec<String> = keys.into_iter().collect();
         let args: Vec<Vec<u8>> = args.into_iter().collect();
-        let Answered { answer, counted } = self.evaluate(script, &keys, &args, asked).await?;
+        let (slot, count) = (keys.first().map_or(0, |key| slot_of(key)), keys.len());
+        let write = move |to: &mut Cmd| {
+            to.arg(&keys).arg(&args);
+        };
+        let errand = Errand::script(script, count, write, asked);
+        let deadline = self.clock.now() + self.timeout;
+        let Answered { answer, counted } = if let Source::Cluster(nodes) = &self.source {
+            let nodes = Arc::clone(nodes);
+            self.at_home(async move { routed(&nodes, slot, &errand, deadline).await }.boxed())
+                .await?
+        } else {
+            self.run(errand, deadline).await?
+        };
         if is_needed(&answer) {
             // Whatever refused the wait, the script has run.
-            let named = |error| self.named_in(self.epoch(), error);
-            let told = |error: StoreError| {
-                let error = named(error.indeterminate());
-                if error.is_from_endpoint() { error } else { error.from_endpoint(&*self.endpoint) }
-            };
-            acknowledged(asked, counted.as_ref()).map_err(told)?;
+            acknowledged(asked, counted.as_ref())
+                .map_err(|error| self.named(self.named_in(self.epoch(), error.indeterminate())))?;
         }
         Ok(answer)
     }
 
-    async fn evaluate(
-        &self,
-        script: &Script,
-        keys: &[String],
-        args: &[Vec<u8>],
-        acks: Replication,
-    ) -> Result<Answered, StoreError> {
-        let write = |command: &mut Cmd| {
-            command.arg(keys).arg(args);
-        };
-        let call = ScriptCall::new(script, keys.len(), &write).waiting_for(acks);
-        let deadline = SystemClock.now() + self.timeout;
-        // Boxed: the client library's futures are large, and would be part of every caller's.
-        if let Source::Cluster(nodes) = &self.source {
-            let slot = keys.first().map_or(0, |key| slot_of(key));
-            let mut routed = Box::pin(routed(nodes, slot, call, deadline));
-            return self.at_home(routed.as_mut()).await;
-        }
-        Box::pin(self.exchange(call, &SystemClock, deadline)).await
-    }
-
     /// Waits for a connection and the answer until the deadline; without a connection nothing has
     /// run.
-    pub(super) async fn exchange(
+    pub(super) async fn run(
         &self,
-        call: ScriptCall<'_>,
-        clock: &dyn Clock,
+        errand: Errand,
         deadline: Instant,
     ) -> Result<Answered, StoreError> {
-        // A pooled connection does not know when it last proved that its server is a master.
-        self.run(Errand::Script(call.proving()), clock, deadline).await
-    }
-
-    /// As [`exchange`](Self::exchange), with a plain command.
-    pub(super) async fn send(
-        &self,
-        command: &Cmd,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<Value, StoreError> {
-        Ok(self.run(Errand::Plain(command), clock, deadline).await?.answer)
+        let pool = self.clone();
+        self.at_home(async move { pool.run_here(&errand, deadline).await }.boxed()).await
     }
 
     /// Which master the pool leads to at present.
@@ -264,108 +230,84 @@ impl RedisPool {
         self.dialer().map_or(Epochs::FIRST, |dialer| dialer.route.epoch())
     }
 
-    async fn run(
+    /// Does work on the pool's tokio runtime: timers and connections need one. Elsewhere it is a task,
+    /// which goes on when the handle is dropped. Boxed: the client library's futures are large and deep,
+    /// and would be part of every caller's.
+    async fn at_home(
         &self,
-        errand: Errand<'_>,
-        clock: &dyn Clock,
-        deadline: Instant,
+        work: BoxFuture<'static, Result<Answered, StoreError>>,
     ) -> Result<Answered, StoreError> {
         let here = Handle::try_current().map(|here| here.id()).ok();
-        let is_home = self.runtime.as_ref().is_none_or(|home| Some(home.id()) == here);
-        let answer = pin!(async {
-            // Boxed, as it is large: otherwise it would be a part of every inspection.
-            let taken = within(clock, deadline, Box::pin(self.take(is_home))).await;
+        match &self.runtime {
+            Some(home) if Some(home.id()) != here => {
+                home.spawn(work).await.unwrap_or_else(|died| Err(no_runtime(&died)))
+            }
+            _ => work.await,
+        }
+    }
+
+    async fn run_here(&self, errand: &Errand, deadline: Instant) -> Result<Answered, StoreError> {
+        let (clock, dialer) = (&*self.clock, self.dialer());
+        let answer = async {
+            let until = deadline.min(clock.now() + self.timeout);
+            let taken = within(clock, until, self.take()).await;
             let mut borrowed = taken.unwrap_or_else(|| Err(none_in_time()))?;
             let epoch = borrowed.epoch;
-            let is_asking = self.dialer().is_some_and(|dialer| dialer.is_asking);
+            let is_asking = dialer.is_some_and(Dialer::is_asking);
             let limit = deadline.saturating_since(clock.now());
+            let left = async {
+                match dialer {
+                    Some(dialer) => dialer.route.left(epoch).await,
+                    None => pending().await,
+                }
+            };
             let answer = select! {
                 biased;
                 answer = within(clock, deadline, borrowed.run(errand, is_asking, limit)) => answer,
                 // The old master may hang.
-                () = self.left(epoch) => None,
+                () = left => None,
             };
             let answer = answer.ok_or_else(|| self.named_in(epoch, unanswered()))?;
             if !answer.as_ref().is_err_and(spoils_connection) {
                 borrowed.give_back();
             }
             answer.map_err(|error| self.named_in(epoch, classify(&error)))
-        });
-        self.at_home(answer).await.map_err(|error| match self.dialer() {
-            Some(dialer) => dialer.named(error),
-            None => error.from_endpoint(&*self.endpoint),
-        })
+        };
+        answer.await.map_err(|error| self.named(error))
     }
 
-    /// Polls a future inside of the pool's tokio runtime: timers and the client library need one,
-    /// also if the caller polls outside of any.
-    async fn at_home<F: Future>(&self, mut future: Pin<&mut F>) -> F::Output {
-        poll_fn(|cx| {
-            let _inside = self.runtime.as_ref().map(Handle::enter);
-            future.as_mut().poll(cx)
-        })
-        .await
-    }
-
-    /// Takes a connection, which is made on the pool's runtime if there is none.
-    async fn take(&self, is_home: bool) -> Result<Borrowed, StoreError> {
+    /// Takes a connection, or makes one.
+    async fn take(&self) -> Result<Borrowed, StoreError> {
         match &self.source {
             Source::Own(pool) => {
-                let taken = self.take_own(pool, is_home).await?;
-                if taken.epoch == self.epoch() {
-                    return Ok(Borrowed::of_own(taken));
+                let take = async || pool.get().await.map_err(|error| not_taken(error, identity));
+                let mut taken = take().await?;
+                if taken.epoch != self.epoch() {
+                    // While it was taken, another server was found to be the master.
+                    drop(Object::take(taken));
+                    taken = take().await?;
                 }
-                // While it was taken, another server was found to be the master.
-                drop(Object::take(taken));
-                Ok(Borrowed::of_own(self.take_own(pool, is_home).await?))
+                let (connection, epoch) = (taken.connection.clone(), taken.epoch);
+                Ok(Borrowed { connection, epoch, lent: Some(Lent::Own(taken)) })
             }
             #[cfg(feature = "deadpool")]
             Source::Theirs(pool) => {
-                let pool = pool.clone();
-                let taking = async move { pool.get().await };
-                match self.taken(is_home, taking).await? {
-                    Ok(taken) => Ok(Borrowed::of_theirs(taken)),
-                    Err(PoolError::Backend(error)) => Err(super::classify::classify_dial(&error)),
-                    Err(PoolError::Timeout(_)) => Err(none_in_time()),
-                    Err(other) => Err(unavailable(&other)),
-                }
+                let dial = |error| super::classify::classify_dial(&error);
+                let taken = pool.get().await.map_err(|error| not_taken(error, dial))?;
+                let connection = MultiplexedConnection::clone(&taken);
+                Ok(Borrowed { connection, epoch: Epochs::FIRST, lent: Some(Lent::Theirs(taken)) })
             }
-            Source::Cluster(_) => Err(no_node()),
+            // Its calls go through the pools of the nodes.
+            Source::Cluster(_) => Err(none_in_time()),
         }
     }
 
-    async fn take_own(
-        &self,
-        pool: &Pool<Dials>,
-        is_home: bool,
-    ) -> Result<Object<Dials>, StoreError> {
-        let (pool, until) = (pool.clone(), SystemClock.now() + self.timeout);
-        let taking = Box::pin(async move { within(&SystemClock, until, pool.get()).await });
-        match self.taken(is_home, taking).await?.ok_or_else(none_in_time)? {
-            Ok(taken) => Ok(taken),
-            Err(PoolError::Backend(error)) => Err(error),
-            Err(other) => Err(unavailable(&other)),
-        }
-    }
-
-    /// Takes a connection on the pool's tokio runtime. Elsewhere it is a task that goes on when the
-    /// handle is dropped, and gives the connection back.
-    async fn taken<T: Send + 'static>(
-        &self,
-        is_home: bool,
-        taking: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        match &self.runtime {
-            Some(home) if !is_home => home.spawn(taking).await.map_err(|died| no_runtime(&died)),
-            _ => Ok(taking.await),
-        }
-    }
-
-    /// Returns when another server is the master than in an epoch.
-    async fn left(&self, epoch: Epoch) {
+    /// The same error, naming the server, unless it names one.
+    fn named(&self, error: StoreError) -> StoreError {
         match self.dialer() {
-            Some(dialer) => dialer.route.left(epoch).await,
-            None => pending().await,
+            Some(dialer) => dialer.named(error),
+            None if error.is_from_endpoint() => error,
+            None => error.from_endpoint(&*self.endpoint),
         }
     }
 
@@ -387,24 +329,40 @@ impl RedisPool {
 async fn routed(
     nodes: &Arc<ClusterTopology<RedisPool>>,
     slot: u16,
-    call: ScriptCall<'_>,
+    errand: &Errand,
     deadline: Instant,
 ) -> Result<Answered, StoreError> {
     let mut attempts = nodes.attempts(slot, deadline);
     loop {
         let pool = attempts.next().await?;
-        let answer = pool.exchange(call, &SystemClock, deadline).await;
+        let answer = pool.run_here(errand, deadline).await;
         if let Some(answer) = attempts.settle(answer) {
             return answer;
         }
     }
 }
 
-/// What a connection is borrowed for.
-#[derive(Clone, Copy)]
-enum Errand<'a> {
-    Script(ScriptCall<'a>),
-    Plain(&'a Cmd),
+/// What a connection is borrowed for. It owns what it needs: it may travel to the pool's tokio runtime.
+pub(super) enum Errand {
+    Script {
+        script: Script,
+        keys: usize,
+        write: Box<dyn Fn(&mut Cmd) + Send + Sync>,
+        acks: Replication,
+    },
+    Plain(Cmd),
+}
+
+impl Errand {
+    /// The call of a script; `write` writes its keys and arguments.
+    pub(super) fn script(
+        script: &Script,
+        keys: usize,
+        write: impl Fn(&mut Cmd) + Send + Sync + 'static,
+        acks: Replication,
+    ) -> Self {
+        Self::Script { script: script.clone(), keys, write: Box::new(write), acks }
+    }
 }
 
 /// A connection out of the pool, closed unless it is given back: one with an unanswered command,
@@ -424,28 +382,20 @@ enum Lent {
 }
 
 impl Borrowed {
-    fn of_own(taken: Object<Dials>) -> Self {
-        let (connection, epoch) = (taken.connection.clone(), taken.epoch);
-        Self { connection, epoch, lent: Some(Lent::Own(taken)) }
-    }
-
-    #[cfg(feature = "deadpool")]
-    fn of_theirs(taken: deadpool_redis::Connection) -> Self {
-        let connection = MultiplexedConnection::clone(&taken);
-        Self { connection, epoch: Epochs::FIRST, lent: Some(Lent::Theirs(taken)) }
-    }
-
     async fn run(
         &mut self,
-        errand: Errand<'_>,
+        errand: &Errand,
         is_asking: bool,
         limit: Duration,
     ) -> Result<Answered, RedisError> {
         match errand {
-            Errand::Script(call) => evaluate(&mut self.connection, call, is_asking, limit).await,
+            Errand::Script { script, keys, write, acks } => {
+                // A pooled connection does not know when it last proved that its server is a master.
+                let call = ScriptCall::new(script, *keys, write).proving().waiting_for(*acks);
+                evaluate(&mut self.connection, call, is_asking, limit).await
+            }
             Errand::Plain(command) => {
-                let answer = self.connection.send_packed_command(command).await?;
-                Ok(Answered { answer: refuse_error(answer)?, counted: None })
+                send(&mut self.connection, command.clone(), false, Replication::NONE, limit).await
             }
         }
     }
@@ -472,31 +422,35 @@ impl Drop for Borrowed {
 #[cfg(feature = "deadpool")]
 impl From<deadpool_redis::Pool> for RedisPool {
     fn from(pool: deadpool_redis::Pool) -> Self {
-        let (endpoint, timeout) = ("a pool of deadpool_redis".into(), Duration::from_secs(2));
         Self {
             source: Source::Theirs(pool),
             runtime: Handle::try_current().ok(),
-            endpoint,
-            timeout,
+            clock: Arc::new(SystemClock),
+            endpoint: "a pool of deadpool_redis".into(),
+            timeout: Duration::from_secs(2),
         }
     }
 }
 
-impl std::fmt::Debug for RedisPool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for RedisPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisPool").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
-/// On a Cluster each call goes through the pool of one node.
-fn no_node() -> StoreError {
-    let what = "the call is not about a key, so no node of the Cluster is the one to run it";
-    StoreError::new(StoreErrorKind::Config, what, "give the script a key")
-}
-
-fn unavailable<E: std::fmt::Display>(error: &PoolError<E>) -> StoreError {
-    let what = format!("no pooled connection: {error}");
-    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+/// The error of a pool that gave no connection; `failed` says what it means that none could be made.
+fn not_taken<E: fmt::Display>(
+    error: PoolError<E>,
+    failed: impl FnOnce(E) -> StoreError,
+) -> StoreError {
+    match error {
+        PoolError::Backend(error) => failed(error),
+        PoolError::Timeout(_) => none_in_time(),
+        other => {
+            let what = format!("no pooled connection: {other}");
+            StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+        }
+    }
 }
 
 /// Nothing was sent: all connections were busy, or one took too long to be made or checked.

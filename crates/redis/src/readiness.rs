@@ -6,30 +6,28 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Clock, Instant, LockName, Replication, StoreError, within};
+use leasehold_core::{Instant, LockName, Replication, StoreError, within};
 use redis::{Cmd, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
 use super::{
     acknowledge::refused,
-    call::ScriptCall,
     classify::{classify, classify_dial, no_runtime, not_in_time},
     cluster::is_elsewhere,
-    command::LockCommand,
+    command::{LockCommand, Preamble},
     config::RedisConfig,
     connection::Connection,
     dialer::Dialer,
-    preamble::Preamble,
+    script::{ScriptCall, evaluate},
     scripts,
-    sending::evaluate,
     subscriber::subscribe,
 };
+use crate::durations::{FAILURE_LASTS, FINDING_LASTS};
 
 /// The check of a server before the first command of a store: it runs every kind of command once.
 ///
 /// Commands wait for it, each until its own deadline. One attempt is made at a time, on a task of
 /// its own, which goes on when a command gives up. Once it has passed, it is never made again.
-#[derive(Debug)]
 // ADR 0029
 pub(super) struct Readiness {
     pub(super) dialer: Arc<Dialer>,
@@ -43,14 +41,12 @@ pub(super) struct Readiness {
     pub(super) acks: Replication,
     /// How long the connection and the scripts of an attempt may take.
     pub(super) limit: Duration,
-    pub(super) clock: Arc<dyn Clock>,
     pub(super) runtime: Handle,
     pub(super) passed: AtomicBool,
     pub(super) failed: LastFailure,
 }
 
 /// The lock whose keys are used, and the connection of its commands.
-#[derive(Debug)]
 pub(super) struct Trial {
     pub(super) name: LockName,
     pub(super) connection: Connection,
@@ -62,14 +58,18 @@ type LastFailure = Arc<Mutex<Option<(Instant, StoreError)>>>;
 /// For how long the error of a failed attempt is returned to all callers.
 fn stands(failed: &StoreError) -> Duration {
     // An outage may be over at any moment; a refusal lasts until an operator lifts it.
-    Duration::from_millis(if failed.kind().is_transient() { 50 } else { 1000 })
+    if failed.kind().is_transient() { FAILURE_LASTS } else { FINDING_LASTS }
 }
 
 impl Readiness {
     /// Returns when the check has passed, or with the error of the last attempt: before the command
     /// was sent. Dropping the future does not end the attempt: other commands wait for it.
     pub(super) async fn by(self: &Arc<Self>, deadline: Instant) -> Result<(), StoreError> {
-        let attempt = within(&*self.clock, deadline, self.attempt()).await;
+        if self.passed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // Boxed: otherwise the future of every command would have room for it.
+        let attempt = Box::pin(within(&*self.dialer.clock, deadline, self.attempt())).await;
         attempt.unwrap_or_else(|| {
             not_in_time().map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
         })
@@ -82,7 +82,7 @@ impl Readiness {
             return Ok(());
         }
         if let Some((at, error)) = &*failed
-            && self.clock.now().saturating_since(*at) < stands(error)
+            && self.dialer.clock.now().saturating_since(*at) < stands(error)
         {
             return Err(error.clone());
         }
@@ -91,7 +91,7 @@ impl Readiness {
             let outcome = readiness.send().await;
             *failed = outcome.as_ref().err().map(|error| {
                 tracing::debug!(%error, "the check of the server failed");
-                (readiness.clock.now(), error.clone())
+                (readiness.dialer.clock.now(), error.clone())
             });
             readiness.passed.fetch_or(outcome.is_ok(), Ordering::AcqRel);
             outcome
@@ -105,21 +105,20 @@ impl Readiness {
         let Some(trial) = &self.trial else { return Ok(()) };
         // A task of its own, which ends with this future: to connect panics where there is no IO.
         let mut hearing = JoinSet::new();
-        let (dialer, clock) = (Arc::clone(&self.dialer), Arc::clone(&self.clock));
-        let channel = self.channel.clone();
-        let limit = self.limit;
+        let (dialer, channel, limit) = (Arc::clone(&self.dialer), self.channel.clone(), self.limit);
         let hear = async move {
             // It disconnects soon; a missing right shows before a task waits, and so does another master at the
             // address, as both connections are there at one time.
-            let subscribing = subscribe(&dialer, &*clock, ("SUBSCRIBE", &channel), |_| Ok(()));
+            let subscribing = subscribe(&dialer, ("SUBSCRIBE", &channel), |_| Ok(()));
             let mut heard = subscribing.await?;
-            if !dialer.is_node {
+            if dialer.node.is_none() {
                 return Ok(heard);
             }
             // Without this right leases would be lost while their slot moves.
             let asking = redis::cmd("ASKING");
             let asked = asking.query_async::<()>(&mut heard.connection);
-            match within(&*clock, clock.now() + limit, asked).await {
+            let clock = &*dialer.clock;
+            match within(clock, clock.now() + limit, asked).await {
                 // A service that moves no slots may not have it.
                 Some(Err(error)) if error.code() == Some("NOPERM") => {
                     Err(dialer.named(classify_dial(&error)))
@@ -137,7 +136,7 @@ impl Readiness {
     }
 
     async fn run_scripts(&self, trial: &Trial) -> Result<(), StoreError> {
-        let deadline = self.clock.now() + self.limit;
+        let deadline = self.dialer.clock.now() + self.limit;
         let write = |to: &mut Cmd| {
             self.preamble.write_keys(to, &trial.name);
             to.arg(&self.channel);
@@ -193,7 +192,7 @@ pub async fn preflight(
     (probe, channel): (&LockName, &str),
     has_body: bool,
 ) -> Result<(), StoreError> {
-    let preamble = Preamble::new(config.keys.clone(), config.fencing);
+    let preamble = Preamble::new(config);
     let write = |to: &mut Cmd| {
         preamble.write_keys(to, probe);
         to.arg(channel);

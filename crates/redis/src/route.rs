@@ -7,7 +7,7 @@ use tokio::{runtime::Handle, task::JoinSet};
 use super::{
     classify::NOT_THERE,
     config::RedisConfig,
-    epochs::{Epoch, Epochs},
+    liveness::{Epoch, Epochs},
     one_master::OneMaster,
     sentinel::Sentinels,
 };
@@ -27,15 +27,15 @@ impl Route {
     pub(super) fn new(
         config: &RedisConfig,
         info: ConnectionInfo,
-        clock: Arc<dyn Clock>,
+        clock: &Arc<dyn Clock>,
     ) -> Result<Self, RedisError> {
         if let Some(group) = config.address.sentinels() {
-            return Sentinels::new(config, group, info, clock)
+            return Sentinels::new(config, group, info, Arc::clone(clock))
                 .map(|group| Self::Group(Arc::new(group)));
         }
         let client = Box::new(config.client(info)?);
         Ok(match &config.node {
-            None => Self::Server(client, Arc::default()),
+            None => Self::Server(client, Arc::new(OneMaster::new(Arc::clone(clock)))),
             Some(node) => Self::Node(client, Arc::clone(&node.mastership)),
         })
     }
@@ -47,20 +47,16 @@ impl Route {
 
     fn epochs(&self) -> &Epochs {
         match self {
-            Self::Server(_, one) => one.epochs(),
+            Self::Server(_, one) => &one.epochs,
             Self::Node(_, mastership) => mastership,
-            Self::Group(group) => group.epochs(),
+            Self::Group(group) => &group.epochs,
         }
     }
 
     /// What connects to the server. Of a group, the Sentinels are asked.
-    pub(super) async fn client(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<(Client, Epoch), StoreError> {
+    pub(super) async fn client(&self, deadline: Instant) -> Result<(Client, Epoch), StoreError> {
         match self {
-            Self::Server(client, one) => Ok(((**client).clone(), one.next(clock, deadline).await?)),
+            Self::Server(client, one) => Ok(((**client).clone(), one.next(deadline).await?)),
             Self::Node(client, mastership) if mastership.now() == Epochs::FIRST => {
                 Ok(((**client).clone(), Epochs::FIRST))
             }
@@ -68,7 +64,7 @@ impl Route {
                 let what = "the server owns no slot of its Cluster any more";
                 Err(StoreError::new(StoreErrorKind::Definite, what, NOT_THERE))
             }
-            Self::Group(group) => group.client(clock, deadline).await,
+            Self::Group(group) => group.client(deadline).await,
         }
     }
 
@@ -76,13 +72,12 @@ impl Route {
     /// not answer, what they said last stands.
     pub(super) async fn known_client(
         &self,
-        clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<(Client, Epoch), StoreError> {
-        let Self::Group(group) = self else { return self.client(clock, deadline).await };
+        let Self::Group(group) = self else { return self.client(deadline).await };
         match group.known() {
             Some(known) if !group.is_unwatched() => Ok(known),
-            known => group.client(clock, deadline).await.or_else(|error| known.ok_or(error)),
+            known => group.client(deadline).await.or_else(|error| known.ok_or(error)),
         }
     }
 

@@ -1,12 +1,15 @@
 //! The names of the locks of one server, by `SCAN`.
 
 use leasehold_core::{
-    Clock, Instant, LockName, NamePattern, StoreError,
+    Instant, LockName, NamePattern, StoreError,
     store::{KeyScheme, Scan, ScanPage},
 };
-use redis::Value;
 
-use super::{decode, pool::RedisPool, store::RedisStore};
+use super::{
+    decode,
+    pool::{Errand, RedisPool},
+    store::RedisStore,
+};
 
 /// How many places of its table a server looks at in one step: some tens of microseconds.
 const COUNT: u32 = 250;
@@ -34,8 +37,8 @@ impl RedisStore {
         at: u64,
         deadline: Instant,
     ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
-        self.ready(deadline).await?;
-        scan_step(&self.pool, self.keys(), &*self.clock, (pattern, at), deadline).await
+        self.readiness.by(deadline).await?;
+        scan_step(&self.pool, self.keys(), (pattern, at), deadline).await
     }
 }
 
@@ -51,14 +54,13 @@ impl RedisStore {
 pub async fn scan_step(
     pool: &RedisPool,
     keys: &KeyScheme,
-    clock: &dyn Clock,
     (pattern, at): (&NamePattern, u64),
     deadline: Instant,
 ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
     let mut command = redis::cmd("SCAN");
     command.arg(at).arg("MATCH").arg(keys.leases(pattern)).arg("COUNT").arg(COUNT);
-    let answer: Value = pool.send(&command, clock, deadline).await?;
-    let (at, found) = decode::scan(answer)?;
+    let answered = pool.run(Errand::Plain(command), deadline).await?;
+    let (at, found) = decode::scan(answered.answer)?;
     let names = found.iter().filter_map(|key| keys.lock_of_lease(key));
     let names = names.filter(|name| pattern.matches(name)).collect();
     Ok((names, (at != 0).then_some(at)))

@@ -9,7 +9,7 @@ use redis::Value;
 use crate::durations::{GATHERING_PAUSES, NAME_ALONE};
 
 /// Which commands share calls.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Sharing {
     /// Any.
     All,
@@ -25,7 +25,7 @@ pub enum Sharing {
 ///
 /// A command that such a call does not serve costs one more round trip. So its name goes alone for a
 /// while; and so does everything, longer each time, when calls serve few of their commands.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SharedCallPolicy {
     /// Until when nothing is gathered.
     until: Instant,

@@ -1,14 +1,17 @@
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak, atomic::AtomicBool},
 };
 
 use futures_util::future::{FutureExt, join_all};
 use leasehold_core::{
-    Clock, Instant, LockName, LockStore, Replication, RuntimeId, StoreError, StoreErrorKind,
+    Clock, Instant, LockName, LockStore, Replication, RuntimeId, RuntimeLabel, StoreError,
+    StoreErrorKind,
     store::{
-        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, HoldAnswer, Inspect,
-        Inspection, KeyScheme, Listener, RenewAnswer, Renewal, Renewals, Reply, StoreFuture,
+        Acquire, AcquireAnswer, Command, ForceRelease, ForceReleaseAnswer, Heartbeats, HoldAnswer,
+        Inspect, Inspection, KeyScheme, Listener, RenewAnswer, Renewal, Renewals, Reply,
+        StoreFuture, Waiter,
     },
 };
 use redis::{Cmd, Value};
@@ -17,19 +20,19 @@ use tokio::runtime::Handle;
 use super::{
     acknowledge::{Answered, acknowledged},
     args::millis,
-    call::ScriptCall,
+    batcher::MAX_COMMANDS,
     channel::Channel,
-    command::LockCommand,
+    command::{LockCommand, Preamble},
     config::RedisConfig,
-    connections::{Connections, Recipe},
+    connections::Connections,
     decode,
     dialer::Dialer,
-    pool::RedisPool,
-    preamble::Preamble,
+    pool::{Errand, RedisPool},
     readiness::{Readiness, Trial},
+    script::{Script, ScriptCall},
     scripts,
     shared_calls::Sharing,
-    subscriber::{Dialers, Subscriptions},
+    subscriber::Subscriptions,
 };
 
 /// Leases on a Redis server, version 6.2 or newer.
@@ -38,14 +41,12 @@ use super::{
 /// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
 /// for acknowledgements have connections of their own. Inspections use a pool. One more connection
 /// brings the pushes of the server.
-#[derive(Debug)]
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
     pub(super) connections: Connections,
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
-    pub(super) clock: Arc<dyn Clock>,
     /// How many locks one script looks at.
     inspected_at_once: usize,
 }
@@ -105,25 +106,22 @@ impl RedisStore {
         runtime_id: RuntimeId,
         probe: Option<LockName>,
     ) -> Result<Self, StoreError> {
-        let dialer = Arc::new(Dialer::new(config, Arc::clone(&clock), Some(&runtime))?);
-        let tag = config.node.as_ref().map(|node| Arc::clone(&node.tag));
-        let preamble = Arc::new(Preamble::new(config.keys.clone(), config.fencing).at(tag));
+        let dialer = Arc::new(Dialer::new(config, clock, Some(&runtime))?);
+        let preamble = Arc::new(Preamble::new(config));
         // On a Cluster, a call may not declare keys of several slots.
         let gathers = Arc::<AtomicBool>::default();
-        let (sharing, behind_waits) = match config.node {
-            None => (Sharing::All, Sharing::All),
-            Some(_) => (Sharing::Quick(Arc::clone(&gathers)), Sharing::None),
+        let sharing = match config.node {
+            None => Sharing::All,
+            Some(_) => Sharing::Quick(Arc::clone(&gathers)),
         };
-        let recipe = Recipe {
-            dialer: Arc::clone(&dialer),
-            preamble: Arc::clone(&preamble),
-            clock: Arc::clone(&clock),
-            runtime: runtime.clone(),
-            count: config.connections,
-        };
-        let connections = Connections::new(recipe, &sharing, behind_waits);
-        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
-        let subscriptions = Subscriptions::new(dialers, Arc::clone(&clock), runtime.clone());
+        let connections = Connections::new(
+            Arc::clone(&dialer),
+            Arc::clone(&preamble),
+            runtime.clone(),
+            config.connections,
+            sharing,
+        );
+        let subscriptions = Subscriptions::of_one(Arc::clone(&dialer), runtime.clone());
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
         let readiness = Readiness {
             dialer,
@@ -131,11 +129,10 @@ impl RedisStore {
             channel: config.keys.channel(runtime_id),
             acks: config.acks,
             limit: config.connect_timeout.saturating_add(config.command_timeout),
-            clock: Arc::clone(&clock),
             runtime,
             passed: probe.is_none().into(),
             trial: probe.map(|name| {
-                let connection = connections.plain().of_name(&name).connection().clone();
+                let connection = connections.plain.of_name(&name).connection().clone();
                 Trial { name, connection }
             }),
             gathers: config.node.as_ref().map(|_| gathers),
@@ -147,7 +144,6 @@ impl RedisStore {
             preamble,
             subscriptions,
             readiness: Arc::new(readiness),
-            clock,
             inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
         })
     }
@@ -158,10 +154,9 @@ impl RedisStore {
         runtime: RuntimeId,
         listener: impl FnOnce() -> Option<Weak<dyn Listener>>,
     ) {
-        self.subscriptions.listen_once(runtime, || {
-            let (plain, tag) = (self.preamble.keys.channel(runtime), self.preamble.tag.clone()?);
-            Some((Channel::Sharded { plain, tag }, listener()?))
-        });
+        let Preamble { keys, tag, .. } = &*self.preamble;
+        let channel = Channel { plain: keys.channel(runtime), tag: tag.clone() };
+        self.subscriptions.listen_once(runtime, channel, listener);
     }
 
     /// What makes its connections.
@@ -173,10 +168,13 @@ impl RedisStore {
     pub fn keys(&self) -> &KeyScheme {
         &self.preamble.keys
     }
+}
 
-    /// The pool that inspections use.
-    pub fn pool(&self) -> &RedisPool {
-        &self.pool
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("endpoint", &self.dialer().endpoint)
+            .finish_non_exhaustive()
     }
 }
 
@@ -184,24 +182,18 @@ impl LockStore for RedisStore {
     fn send(&self, command: Command, deadline: Instant) -> StoreFuture<'_, Reply> {
         // Each is boxed by itself: otherwise a release would take the room of the largest.
         match command {
-            Command::Acquire(acquire) => replied(self.acquire(acquire, deadline)),
+            Command::Acquire(acquire) => Box::pin(self.acquire(acquire, deadline)),
             Command::Heartbeat(heartbeats) => replied(self.heartbeat(heartbeats, deadline).map(Ok)),
             Command::Hold(hold) => {
-                let is_held = |answer: &HoldAnswer| matches!(answer, HoldAnswer::Held { .. });
-                replied(self.run(LockCommand::Hold(hold), deadline, decode::hold, is_held))
+                Box::pin(self.run(LockCommand::Hold(hold), deadline, decode::hold))
             }
             Command::Release(release) => {
-                replied(
-                    self.run(LockCommand::Release(release), deadline, decode::release, |_| false),
-                )
+                Box::pin(self.run(LockCommand::Release(release), deadline, decode::release))
             }
             Command::Renew(renewals) => replied(self.renew(renewals, deadline)),
-            Command::Withdraw(withdraw) => replied(self.run(
-                LockCommand::Withdraw(withdraw),
-                deadline,
-                decode::withdraw,
-                |_| false,
-            )),
+            Command::Withdraw(withdraw) => {
+                Box::pin(self.run(LockCommand::Withdraw(withdraw), deadline, decode::withdraw))
+            }
             Command::Inspect(inspect) => replied(self.inspect(inspect, deadline)),
             Command::Scan(scan) => replied(self.scan(scan, deadline)),
             Command::ForceRelease(force) => replied(self.force_release(force, deadline)),
@@ -222,20 +214,55 @@ pub(crate) fn replied<'a, T: Into<Reply>>(
 
 /// Each command writes its keys, then its arguments, in the order of the script's header.
 impl RedisStore {
-    async fn acquire(
-        &self,
-        command: Acquire,
-        deadline: Instant,
-    ) -> Result<AcquireAnswer, StoreError> {
+    async fn acquire(&self, command: Acquire, deadline: Instant) -> Result<Reply, StoreError> {
         let ttl = command.ttl;
-        let is_granted = |answer: &AcquireAnswer| matches!(answer, AcquireAnswer::Granted(_));
         let decode = |answer| decode::acquire(answer, ttl);
-        let answer = self.run(LockCommand::Acquire(command), deadline, decode, is_granted).await;
-        let answer = answer.map_err(|error| error.for_ttl(ttl))?;
-        if !matches!(answer, AcquireAnswer::Busy { .. }) {
-            self.connections.plain().prepare_renewals();
+        let reply = self.run(LockCommand::Acquire(command), deadline, decode).await;
+        let reply = reply.map_err(|error| error.for_ttl(ttl))?;
+        if !matches!(reply, Reply::Acquire(AcquireAnswer::Busy { .. })) {
+            self.connections.plain.prepare_renewals();
         }
-        Ok(answer)
+        Ok(reply)
+    }
+
+    /// Repeats the acquires of many waiters: a call for every 64 names of a connection, all at once. When a
+    /// connection fails, only its own names fail.
+    async fn heartbeat(
+        &self,
+        Heartbeats { batch, label }: Heartbeats,
+        deadline: Instant,
+    ) -> AcquireAnswers {
+        let parts = parts(&batch, |waiter| self.connections.plain.number(&waiter.name));
+        let calls = parts.iter().map(|part| self.heartbeat_call(part, &label, deadline));
+        let by_part = join_all(calls).await;
+        let mut answers: Vec<_> =
+            parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
+        answers.sort_by_key(|((at, _), _)| *at);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    async fn heartbeat_call(
+        &self,
+        part: &[Numbered<'_>],
+        label: &RuntimeLabel,
+        deadline: Instant,
+    ) -> AcquireAnswers {
+        let Some((_, first)) = part.first() else { return Vec::new() };
+        let command =
+            |(_, waiter): &Numbered<'_>| LockCommand::Heartbeat((*waiter).clone(), label.clone());
+        let commands: Vec<_> = part.iter().map(command).collect();
+        let answers = match self.readiness.by(deadline).await {
+            Ok(()) => {
+                self.connections.plain.of_name(&first.name).deliver(&commands, deadline).await
+            }
+            Err(error) => part.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
+            answer
+                .and_then(|value| decode::acquire(value.answer, waiter.ttl))
+                .map_err(|error| error.for_ttl(waiter.ttl).for_lock(&waiter.name))
+        };
+        answers.into_iter().zip(part).map(named).collect()
     }
 
     async fn renew(
@@ -269,7 +296,10 @@ impl RedisStore {
         let mut seen = Vec::with_capacity(names.len());
         for part in names.chunks(self.inspected_at_once) {
             let inspected = self.inspect_part(part, deadline).await;
-            seen.extend(inspected.map_err(|error| for_only(&names, error))?);
+            seen.extend(inspected.map_err(|error| match &names[..] {
+                [name] => error.for_lock(name),
+                _ => error,
+            })?);
         }
         let told =
             |(seen, name): (Result<_, StoreError>, _)| seen.map_err(|error| error.for_lock(name));
@@ -281,26 +311,18 @@ impl RedisStore {
         ForceRelease { name, id, fence }: ForceRelease,
         deadline: Instant,
     ) -> Result<ForceReleaseAnswer, StoreError> {
-        let write = |to: &mut Cmd| {
-            self.preamble.write_keys(to, &name);
-            self.preamble.write_settings(to);
+        let (preamble, of) = (Arc::clone(&self.preamble), name.clone());
+        let write = move |to: &mut Cmd| {
+            preamble.write_keys(to, &of);
+            preamble.write_settings(to);
             to.arg(id.to_stored()).arg(fence.get());
         };
-        let call = ScriptCall::new(&scripts::FORCE_RELEASE, LockCommand::KEYS, &write);
-        self.run_apart(&name, call, deadline, decode::force_release).await
+        let answer = self.run_apart(&scripts::FORCE_RELEASE, 1, write, deadline).await;
+        answer.and_then(decode::force_release).map_err(|error| error.for_lock(&name))
     }
 }
 
 impl RedisStore {
-    /// Returns when the server has been checked, as [`Readiness::by`] does.
-    pub(super) async fn ready(&self, deadline: Instant) -> Result<(), StoreError> {
-        if self.readiness.passed.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        // Boxed: otherwise the future of every command would have room for it.
-        Box::pin(self.readiness.by(deadline)).await
-    }
-
     /// Renews leases that need the same acknowledgements.
     async fn renew_alike(
         &self,
@@ -317,7 +339,7 @@ impl RedisStore {
                 to.arg(one.id.to_stored()).arg(one.fence.get()).arg(millis(one.ttl.get()));
             }
         };
-        self.ready(deadline).await?;
+        self.readiness.by(deadline).await?;
         let script = if acks.are_asked() { &scripts::RENEW_AND_TOUCH } else { &scripts::RENEW };
         let call = ScriptCall::new(script, batch.len(), &write).waiting_for(acks);
         let connections = self.connections.of(acks);
@@ -333,37 +355,33 @@ impl RedisStore {
         Ok(answers)
     }
 
-    /// Sends a command on the connection of its name. An answer that `needs` acknowledgements fails
+    /// Sends a command on the connection of its name. A grant and a hold that need acknowledgements fail
     /// without them.
-    async fn run<T>(
+    async fn run<T: Into<Reply>>(
         &self,
         command: LockCommand,
         deadline: Instant,
         decode: impl FnOnce(Value) -> Result<T, StoreError>,
-        needs: impl FnOnce(&T) -> bool,
-    ) -> Result<T, StoreError> {
+    ) -> Result<Reply, StoreError> {
         let (name, acks) = (command.name().clone(), command.acks());
-        let answer = async {
-            self.ready(deadline).await?;
+        let reply = async {
+            self.readiness.by(deadline).await?;
             let connections = self.connections.of(acks);
             let sent = connections.of_name(&name).send(command, deadline).await;
             let Answered { answer, counted } = sent?;
-            let answer = decode(answer)?;
-            if needs(&answer) {
+            let reply = decode(answer)?.into();
+            if acks.are_asked() && needs_acks(&reply) {
                 acknowledged(acks, counted.as_ref())?;
             }
-            Ok(answer)
+            Ok(reply)
         };
-        answer.await.map_err(|error| self.named_if_unacknowledged(error).for_lock(&name))
-    }
-
-    /// The same error; if replicas are missing, it names their master.
-    fn named_if_unacknowledged(&self, error: StoreError) -> StoreError {
-        if !error.is_unacknowledged() {
-            return error;
-        }
-        let dialer = self.dialer();
-        dialer.named_in(dialer.route.epoch(), error)
+        reply.await.map_err(|error: StoreError| {
+            let dialer = self.dialer();
+            // If replicas are missing, their master is named.
+            let is_named = !error.is_unacknowledged();
+            let error = if is_named { error } else { dialer.named_in(dialer.route.epoch(), error) };
+            error.for_lock(&name)
+        })
     }
 
     /// Looks at so many locks as one script may.
@@ -372,40 +390,50 @@ impl RedisStore {
         names: &[LockName],
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
-        self.ready(deadline).await?;
-        let write = |to: &mut Cmd| {
-            for name in names {
-                self.preamble.write_keys(to, name);
+        let (preamble, of) = (Arc::clone(&self.preamble), names.to_vec());
+        let write = move |to: &mut Cmd| {
+            for name in &of {
+                preamble.write_keys(to, name);
             }
-            self.preamble.write_settings(to);
+            preamble.write_settings(to);
         };
-        let call = ScriptCall::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
-        let answer = self.pool.exchange(call, &*self.clock, deadline).await?;
-        decode::inspect(answer.answer, names.len())
+        let answer = self.run_apart(&scripts::INSPECT, names.len(), write, deadline).await?;
+        decode::inspect(answer, names.len())
     }
 
-    /// Runs a script on a pooled connection, out of the way of leases.
-    async fn run_apart<T>(
+    /// Runs a script on so many locks on a pooled connection, out of the way of leases.
+    async fn run_apart(
         &self,
-        name: &LockName,
-        call: ScriptCall<'_>,
+        script: &Script,
+        locks: usize,
+        write: impl Fn(&mut Cmd) + Send + Sync + 'static,
         deadline: Instant,
-        decode: impl FnOnce(Value) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let answer = async {
-            self.ready(deadline).await?;
-            self.pool.exchange(call, &*self.clock, deadline).await
-        };
-        answer.await.and_then(|answer| decode(answer.answer)).map_err(|error| error.for_lock(name))
+    ) -> Result<Value, StoreError> {
+        self.readiness.by(deadline).await?;
+        let errand = Errand::script(script, LockCommand::KEYS * locks, write, Replication::NONE);
+        Ok(self.pool.run(errand, deadline).await?.answer)
     }
 }
 
-/// An error about the only lock of a command names it.
-fn for_only(names: &[LockName], error: StoreError) -> StoreError {
-    match names {
-        [name] => error.for_lock(name),
-        _ => error,
+fn needs_acks(reply: &Reply) -> bool {
+    let is_granted = matches!(reply, Reply::Acquire(AcquireAnswer::Granted(_)));
+    is_granted || matches!(reply, Reply::Hold(HoldAnswer::Held { .. }))
+}
+
+type AcquireAnswers = Vec<Result<AcquireAnswer, StoreError>>;
+
+type Numbered<'a> = (usize, &'a Waiter);
+
+/// Splits a batch by connections, and into parts that one call may carry.
+fn parts(batch: &[Waiter], number: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
+    let mut by_connection = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
+    for (at, waiter) in batch.iter().enumerate() {
+        by_connection.entry(number(waiter)).or_default().push((at, waiter));
     }
+    by_connection
+        .values()
+        .flat_map(|of_one| of_one.chunks(MAX_COMMANDS).map(<[_]>::to_vec))
+        .collect()
 }
 
 /// A lock of which only the checks of a runtime know.
@@ -422,4 +450,36 @@ pub(super) fn probe_named(name: &str) -> Result<LockName, StoreError> {
     LockName::new(name).map_err(|error| {
         StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{AcquisitionId, Ttl, store::Heartbeat};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn waiter(number: u64) -> Waiter {
+        Waiter {
+            name: LockName::new(number.to_string()).unwrap(),
+            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), number),
+            ttl: Ttl::default(),
+            watermark: None,
+            keeps: false,
+            heartbeat: Heartbeat { number: 1, claim_window: Duration::from_secs(3) },
+        }
+    }
+
+    #[test]
+    fn a_batch_is_split_by_connections_and_size() {
+        let batch: Vec<_> = (0..300).map(waiter).collect();
+        let parts = parts(&batch, |waiter| usize::from(waiter.id.number() < 10));
+        let sizes: Vec<_> = parts.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [MAX_COMMANDS, MAX_COMMANDS, MAX_COMMANDS, MAX_COMMANDS, 34, 10]);
+        let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..300));
+    }
 }

@@ -1,12 +1,10 @@
 use std::{
     collections::BTreeMap,
-    fmt,
-    future::ready,
-    pin::Pin,
     sync::{Arc, Weak},
     time::Duration,
 };
 
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use leasehold_core::{
     Clock, Entropy, Mutex, RuntimeId, StoreError, StoreErrorKind, SystemEntropy, backoff,
     store::{Listener, Push},
@@ -25,37 +23,24 @@ use super::{
 use crate::durations::{AFTER_REFUSAL, PONG, RESUBSCRIBING, SETTLED, SUBSCRIPTION_CHECK};
 
 /// Chooses the server of the next subscription. Each server passes on what is published at any other.
-pub trait Dialers: fmt::Debug + Send + Sync {
-    /// Makes the next choice.
-    fn next(self: Arc<Self>) -> Dialing;
-}
-
-/// A choice that is being made.
-pub type Dialing = Pin<Box<dyn Future<Output = Result<Arc<Dialer>, StoreError>> + Send>>;
-
-/// Always the same one.
-impl Dialers for Dialer {
-    fn next(self: Arc<Self>) -> Dialing {
-        Box::pin(ready(Ok(self)))
-    }
-}
+pub type NextDialer =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<Arc<Dialer>, StoreError>> + Send + Sync>;
 
 /// Keeps one listener subscribed to one channel, on one connection at a time.
 ///
 /// The end of a connection is noticed at once, and a half-open one within five seconds: by a `PING`
 /// without an answer, or by the timeouts of its socket.
-#[derive(Debug, Clone)]
 // ADR 0030
-pub(super) struct Subscriber {
-    pub(super) dialers: Arc<dyn Dialers>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) channel: Channel,
-    pub(super) listener: Weak<dyn Listener>,
+struct Subscriber {
+    next_dialer: NextDialer,
+    clock: Arc<dyn Clock>,
+    channel: Channel,
+    listener: Weak<dyn Listener>,
 }
 
 impl Subscriber {
     /// Runs for as long as the listener lives; dropping the future closes the connection.
-    pub(super) async fn run(self) {
+    async fn run(self) {
         let mut failures: u32 = 0;
         // Until the first spare subscription works, messages come on another one: none was lost.
         let mut may_have_missed = !self.channel.is_spare();
@@ -64,7 +49,7 @@ impl Subscriber {
             let subscribed = self.subscribe(&name, may_have_missed).await;
             may_have_missed = true;
             let pause = match subscribed {
-                Ok(Subscribed { dialer, connection, receiver }) => {
+                Ok((dialer, connection, receiver)) => {
                     let endpoint = &dialer.endpoint;
                     if failures > 0 && !self.channel.is_spare() {
                         tracing::info!(%endpoint, "the runtime receives messages from the server again");
@@ -94,8 +79,12 @@ impl Subscriber {
         }
     }
 
-    async fn subscribe(&self, name: &str, may_have_missed: bool) -> Result<Subscribed, StoreError> {
-        let dialer = Arc::clone(&self.dialers).next().await?;
+    async fn subscribe(
+        &self,
+        name: &str,
+        may_have_missed: bool,
+    ) -> Result<(Arc<Dialer>, Dialed, Arc<Receiver>), StoreError> {
+        let dialer = (self.next_dialer)().await?;
         let receiver = Arc::new(Receiver {
             listener: Weak::clone(&self.listener),
             may_have_missed,
@@ -107,8 +96,8 @@ impl Subscriber {
             Ok::<(), ()>(())
         };
         let to = (self.channel.verb(), name);
-        let connection = subscribe(&dialer, &*self.clock, to, heard).await?;
-        Ok(Subscribed { dialer, connection, receiver })
+        let connection = subscribe(&dialer, to, heard).await?;
+        Ok((dialer, connection, receiver))
     }
 
     /// Stays with a connection until it is lost, or nobody listens.
@@ -166,24 +155,17 @@ impl Subscriber {
     }
 }
 
-/// A subscription that works.
-struct Subscribed {
-    dialer: Arc<Dialer>,
-    connection: Dialed,
-    receiver: Arc<Receiver>,
-}
-
 /// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it.
 pub(super) async fn subscribe(
     dialer: &Dialer,
-    clock: &dyn Clock,
     (verb, channel): (&'static str, &str),
     heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
 ) -> Result<Dialed, StoreError> {
+    let clock = &*dialer.clock;
     let connected_by = clock.now() + dialer.connect_timeout;
     let deadline = connected_by + dialer.connect_timeout;
     let subscribing = async {
-        let connecting = dialer.dial(clock, connected_by, heard);
+        let connecting = dialer.dial(connected_by, heard);
         let mut new = connecting.await.map_err(|not_dialed| not_dialed.error)?;
         let mut asking = redis::cmd(verb);
         asking.arg(channel);
@@ -204,7 +186,6 @@ pub(super) async fn subscribe(
 }
 
 /// Receives the pushes of one connection, on the task that reads it: nothing is queued in between.
-#[derive(Debug)]
 struct Receiver {
     listener: Weak<dyn Listener>,
     /// Whether messages may have been lost before the connection.
@@ -247,9 +228,8 @@ impl Receiver {
 }
 
 /// The subscriptions of a store: at most one for a runtime, each a task with a connection.
-#[derive(Debug)]
 pub struct Subscriptions {
-    dialers: Arc<dyn Dialers>,
+    next_dialer: NextDialer,
     clock: Arc<dyn Clock>,
     runtime: Handle,
     /// One task for each, which ends when its set is dropped.
@@ -258,8 +238,14 @@ pub struct Subscriptions {
 
 impl Subscriptions {
     /// None yet; tasks and connections will live on the given tokio runtime.
-    pub fn new(dialers: Arc<dyn Dialers>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
-        Self { dialers, clock, runtime, tasks: Mutex::default() }
+    pub fn new(next_dialer: NextDialer, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
+        Self { next_dialer, clock, runtime, tasks: Mutex::default() }
+    }
+
+    /// The same, always at one server.
+    pub fn of_one(dialer: Arc<Dialer>, runtime: Handle) -> Self {
+        let clock = Arc::clone(&dialer.clock);
+        Self::new(Arc::new(move || ready(Ok(Arc::clone(&dialer))).boxed()), clock, runtime)
     }
 
     /// Passes the messages on the channel of a runtime to a listener, from now on.
@@ -267,18 +253,19 @@ impl Subscriptions {
         let mut tasks = self.tasks.lock();
         // The old subscription ends first.
         tasks.remove(&runtime);
-        self.start(&mut tasks, runtime, Channel::Plain(channel), listener);
+        self.start(&mut tasks, runtime, Channel { plain: channel, tag: None }, listener);
     }
 
-    /// As [`listen`](Self::listen), unless the runtime listens already; `who` says to what, and who it is.
+    /// As [`listen`](Self::listen), on any channel, unless the runtime listens already.
     pub(super) fn listen_once(
         &self,
         runtime: RuntimeId,
-        who: impl FnOnce() -> Option<(Channel, Weak<dyn Listener>)>,
+        channel: Channel,
+        listener: impl FnOnce() -> Option<Weak<dyn Listener>>,
     ) {
         let mut tasks = self.tasks.lock();
         if !tasks.contains_key(&runtime)
-            && let Some((channel, listener)) = who()
+            && let Some(listener) = listener()
         {
             self.start(&mut tasks, runtime, channel, listener);
         }
@@ -292,8 +279,8 @@ impl Subscriptions {
         listener: Weak<dyn Listener>,
     ) {
         tasks.retain(|_, task| task.try_join_next().is_none());
-        let (dialers, clock) = (Arc::clone(&self.dialers), Arc::clone(&self.clock));
-        let subscriber = Subscriber { dialers, clock, channel, listener };
+        let (next_dialer, clock) = (Arc::clone(&self.next_dialer), Arc::clone(&self.clock));
+        let subscriber = Subscriber { next_dialer, clock, channel, listener };
         tasks.entry(runtime).or_default().spawn_on(subscriber.run(), &self.runtime);
     }
 }

@@ -9,7 +9,7 @@ use leasehold_core::{
     store::{KeyScheme, Listener},
 };
 use leasehold_redis::{
-    Answered, Batcher, Connection, Dialer, Dialers, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
+    Answered, Batcher, Connection, Dialer, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
     ScriptCall, Sharing, Subscriptions, connection_number, scan_step,
 };
 use redis::Cmd;
@@ -26,13 +26,12 @@ use crate::{NodeCommand, NodeReply, QuorumNode};
 /// One master of a quorum, version 6.2 or newer, with connections of its own.
 pub struct RedisNode {
     dialer: Arc<Dialer>,
-    commands: Vec<Batcher<NodeDialect>>,
-    renewals: Batcher<NodeDialect>,
+    commands: Vec<Arc<Batcher<NodeDialect>>>,
+    renewals: Arc<Batcher<NodeDialect>>,
     subscriptions: Subscriptions,
     keys: KeyScheme,
     /// For what is seldom asked.
     pool: RedisPool,
-    clock: Arc<dyn Clock>,
 }
 
 impl RedisNode {
@@ -52,19 +51,15 @@ impl RedisNode {
         });
         let dialect = Arc::new(NodeDialect::new(&config.keys, config.fencing, &config.quorum));
         let batcher = || {
-            let (clock, runtime) = (Arc::clone(clock), runtime.clone());
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
-            let connection =
-                Connection::new(dialer, Arc::clone(&clock), runtime.clone(), Some(greeting));
-            Batcher::new(connection, Arc::clone(&dialect), clock, runtime, Sharing::All, false)
+            let connection = Connection::new(dialer, runtime.clone(), Some(greeting));
+            Batcher::new(connection, Arc::clone(&dialect), Sharing::All, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
-        let dialers = Arc::clone(&dialer) as Arc<dyn Dialers>;
-        let subscriptions = Subscriptions::new(dialers, Arc::clone(clock), runtime.clone());
+        let subscriptions = Subscriptions::of_one(Arc::clone(&dialer), runtime.clone());
         let (renewals, keys) = (batcher(), config.keys.clone());
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
-        let clock = Arc::clone(clock);
-        Ok(Self { dialer, commands, renewals, subscriptions, keys, pool, clock })
+        Ok(Self { dialer, commands, renewals, subscriptions, keys, pool })
     }
 
     /// Runs every kind of command once, on the keys of a lock that nobody uses.
@@ -86,7 +81,7 @@ impl RedisNode {
         Ok(())
     }
 
-    fn batcher_of(&self, name: &LockName) -> &Batcher<NodeDialect> {
+    fn batcher_of(&self, name: &LockName) -> &Arc<Batcher<NodeDialect>> {
         &self.commands[connection_number(name, self.commands.len())]
     }
 
@@ -124,7 +119,7 @@ impl QuorumNode for RedisNode {
         at: u64,
         deadline: Instant,
     ) -> Result<(Vec<LockName>, Option<u64>), StoreError> {
-        scan_step(&self.pool, &self.keys, &*self.clock, (pattern, at), deadline).await
+        scan_step(&self.pool, &self.keys, (pattern, at), deadline).await
     }
 
     fn is_ready(&self) -> bool {

@@ -1,11 +1,10 @@
 use std::{fmt, str::FromStr};
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{Client, ConnectionAddr, ConnectionInfo};
 
 use super::{
     error::{AddressError, AddressPart},
-    node_list,
-    sentinel_group::{self, SentinelGroup},
+    server_list::{self, SentinelGroup, Servers},
     spelling,
 };
 use crate::endpoint::{Endpoint, Host};
@@ -38,18 +37,6 @@ pub struct RedisAddress {
     servers: Servers,
 }
 
-/// Which servers an address leads to.
-#[derive(Clone)]
-enum Servers {
-    One,
-    /// The master that these Sentinels name.
-    Master(SentinelGroup),
-    /// All masters of the Cluster that these nodes belong to.
-    Cluster(Vec<Endpoint>),
-    /// These masters, none of which knows of the others.
-    Quorum(Vec<Endpoint>),
-}
-
 impl RedisAddress {
     /// Reads an address.
     ///
@@ -58,25 +45,11 @@ impl RedisAddress {
     /// [`AddressError`] when it is not understood, or needs a feature that is not enabled.
     pub fn parse(url: &str) -> Result<Self, AddressError> {
         let url = url.trim();
-        if let Some(read) = sentinel_group::parse(url, cfg!(feature = "tls")) {
-            let (info, group) = read?;
-            return Ok(Self { servers: Servers::Master(group), ..Self::new(info)? });
+        if let Some(read) = server_list::parse(url) {
+            let (info, servers) = read?;
+            return Ok(Self { servers, ..Self::new(info)? });
         }
-        if let Some(read) = node_list::cluster(url, cfg!(feature = "tls")) {
-            let (info, nodes) = read?;
-            return Ok(Self { servers: Servers::Cluster(nodes), ..Self::new(info)? });
-        }
-        if let Some(read) = node_list::quorum(url, cfg!(feature = "tls")) {
-            let (info, nodes) = read?;
-            return Ok(Self { servers: Servers::Quorum(nodes), ..Self::new(info)? });
-        }
-        let shown = spelling::check(url, cfg!(feature = "tls"))?;
-        // The detail of an error may repeat parts of the URL, so only its category is told.
-        let info = url.into_connection_info().map_err(|error| {
-            const USUAL: &str = "write redis://[user:password@]host[:port][/database]";
-            AddressError::new(AddressPart::Other, &*shown, error.category().to_owned(), USUAL)
-        })?;
-        Self::new(info)
+        Self::new(spelling::read(url, "write redis://[user:password@]host[:port][/database]")?)
     }
 
     fn new(info: ConnectionInfo) -> Result<Self, AddressError> {
@@ -115,8 +88,8 @@ impl RedisAddress {
 
     /// Whether the address has a password: that of the server, or that of its Sentinels.
     pub fn has_password(&self) -> bool {
-        let of_sentinels = self.sentinels().is_some_and(SentinelGroup::has_password);
-        of_sentinels || self.info.redis_settings().password().is_some()
+        let of_sentinels = self.sentinels().into_iter().flat_map(|group| &group.sentinels);
+        of_sentinels.chain([&self.info]).any(|info| info.redis_settings().password().is_some())
     }
 
     /// How to connect, as the client library takes it.
@@ -195,12 +168,17 @@ impl fmt::Display for RedisAddress {
         let db = self.info.redis_settings().db();
         match &self.servers {
             Servers::One => {}
-            Servers::Master(group) => return group.fmt(f, db),
+            Servers::Master(SentinelGroup { sentinels, master }) => {
+                let sentinels = sentinels.iter().filter_map(|one| Endpoint::of(one.addr()));
+                let sentinels: Vec<_> = sentinels.collect();
+                let shown = server_list::shown("sentinel", &self.info, &sentinels);
+                return write!(f, "{shown}/{master}/{db}");
+            }
             Servers::Cluster(nodes) => {
-                return write!(f, "{}", node_list::shown("cluster", &self.info, nodes));
+                return f.write_str(&server_list::shown("cluster", &self.info, nodes));
             }
             Servers::Quorum(nodes) => {
-                return write!(f, "{}/{db}", node_list::shown("quorum", &self.info, nodes));
+                return write!(f, "{}/{db}", server_list::shown("quorum", &self.info, nodes));
             }
         }
         match self.info.addr() {

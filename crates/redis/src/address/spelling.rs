@@ -1,5 +1,7 @@
 //! Looks at the text of an address before the client library does, whose errors name no part.
 
+use redis::{ConnectionInfo, IntoConnectionInfo};
+
 use super::error::{
     AddressError,
     AddressPart::{Database, Host, Login, Other, Parameter, Port, Scheme, Socket, Tls},
@@ -32,6 +34,27 @@ pub(super) fn check(text: &str, has_tls: bool) -> Result<String, AddressError> {
     }
 }
 
+/// Reads the address of one server; `usual` is how such addresses are written.
+pub(super) fn read(text: &str, usual: &'static str) -> Result<ConnectionInfo, AddressError> {
+    let shown = check(text, cfg!(feature = "tls"))?;
+    // The detail of an error may repeat parts of the text, so only its category is told.
+    text.into_connection_info()
+        .map_err(|error| AddressError::new(Other, shown, error.category().to_owned(), usual))
+}
+
+/// What stands before the path, the parameters or the fragment of an address, and the rest.
+pub(super) fn authority<'a>(
+    scheme: &str,
+    rest: &'a str,
+) -> Result<(&'a str, &'a str), AddressError> {
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // What looks like the end of the hosts ends a password.
+    match after.chars().next().filter(|_| after.contains('@')) {
+        Some(mark) => Err(unencoded(format!("{scheme}://…"), mark)),
+        None => Ok((authority, after)),
+    }
+}
+
 fn no_scheme(text: &str) -> AddressError {
     // Without a scheme it is not known which part is a password.
     let shown = host_alone(text);
@@ -42,31 +65,19 @@ fn no_scheme(text: &str) -> AddressError {
 
 fn unknown_scheme(scheme: &str, rest: &str) -> AddressError {
     let shown = format!("{scheme}://{}", host_alone(rest));
-    let (what, remedy) = if scheme.contains("sentinel") {
-        (
-            format!("the scheme `{scheme}` is not one of Redis"),
-            "write redis+sentinel://host,host,host/master, with the name that the Sentinels know",
-        )
+    let what = format!("the scheme `{scheme}` is not one of Redis");
+    let remedy = if scheme.contains("sentinel") {
+        "write redis+sentinel://host,host,host/master, with the name that the Sentinels know"
     } else if scheme.contains("cluster") {
-        (
-            format!("the scheme `{scheme}` is not one of Redis"),
-            "write redis+cluster://host,host,host, with some nodes of the Cluster",
-        )
+        "write redis+cluster://host,host,host, with some nodes of the Cluster"
     } else {
-        (
-            format!("the scheme `{scheme}` is not one of Redis"),
-            "write redis://host:port, rediss:// for TLS, or redis+unix:///path for a socket",
-        )
+        "write redis://host:port, rediss:// for TLS, or redis+unix:///path for a socket"
     };
     AddressError::new(Scheme, shown, what, remedy)
 }
 
 fn over_tcp(scheme: &str, rest: &str) -> Result<String, AddressError> {
-    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // What looks like the end of the host ends the password.
-    if let Some(mark) = after.chars().next().filter(|_| after.contains('@')) {
-        return Err(unencoded(format!("{scheme}://…"), mark));
-    }
+    let (authority, after) = authority(scheme, rest)?;
     let (login, server) = authority.rsplit_once('@').unwrap_or(("", authority));
     let shown = format!("{scheme}://{server}");
     if let Some(mark) = login.chars().find(char::is_ascii_control) {
@@ -227,7 +238,7 @@ fn over_socket(scheme: &str, rest: &str) -> Result<String, AddressError> {
 }
 
 /// User or password have a character that means something else in an address.
-pub(super) fn unencoded(shown: String, mark: char) -> AddressError {
+fn unencoded(shown: String, mark: char) -> AddressError {
     let code = u32::from(mark);
     let what = match mark {
         '+' => "user or password have a `+`, which means a space here".into(),

@@ -19,23 +19,24 @@ pub(crate) struct Attempts<'a, N> {
     at: Option<Arc<ClusterNode<N>>>,
     /// Why the last attempt is repeated.
     refused: Option<StoreError>,
-    /// What is known of earlier attempts.
-    past: Past,
+    /// Whether a copy of the command may have run. A node that redirects has not run the copy that it
+    /// answers. But that may be the second one: the first was sent to it before the connection ended.
+    may_have_run: bool,
 }
 
 impl<N: Send + Sync + 'static> ClusterTopology<N> {
     /// The attempts of a command about keys of a slot.
     pub(crate) fn attempts(self: &Arc<Self>, slot: u16, deadline: Instant) -> Attempts<'_, N> {
-        let (policy, past) = (RedirectPolicy::new(slot), Past::default());
-        Attempts { topology: self, policy, deadline, at: None, refused: None, past }
+        let policy = RedirectPolicy::new(slot);
+        Attempts { topology: self, policy, deadline, at: None, refused: None, may_have_run: false }
     }
 }
 
 impl<N: Send + Sync + 'static> Attempts<'_, N> {
     /// The node to which the command is sent next.
     pub(crate) async fn next(&mut self) -> Result<Arc<N>, StoreError> {
-        let past = self.past;
-        self.next_node().await.map_err(|error| past.told(error))
+        let may_have_run = self.may_have_run;
+        self.next_node().await.map_err(|error| ended(error, may_have_run))
     }
 
     async fn next_node(&mut self) -> Result<Arc<N>, StoreError> {
@@ -75,9 +76,9 @@ impl<N: Send + Sync + 'static> Attempts<'_, N> {
             if !error.is_answer() {
                 self.topology.missed();
             }
-            return Some(Err(self.past.told(error)));
+            return Some(Err(ended(error, self.may_have_run)));
         };
-        self.past.has(&error);
+        self.may_have_run |= error.kind() == StoreErrorKind::Indeterminate;
         let error = not_run(&error);
         let followed = match self.policy.redirected(redirect) {
             Learnt::Owner(endpoint) => self.topology.moved(self.policy.slot(), &endpoint),
@@ -89,32 +90,16 @@ impl<N: Send + Sync + 'static> Attempts<'_, N> {
             Learnt::Stray => Err(error.clone()),
         };
         if let Err(error) = followed {
-            return Some(Err(self.past.told(error)));
+            return Some(Err(ended(error, self.may_have_run)));
         }
         self.refused = Some(error);
         None
     }
 }
 
-/// Whether a copy of a command may have run.
-///
-/// A node that redirects has not run the copy that it answers. But that may be the second one: the
-/// first was sent to it before the connection ended.
-#[derive(Debug, Clone, Copy, Default)]
-struct Past {
-    may_have_run: bool,
-}
-
-impl Past {
-    /// A copy was redirected, with this error.
-    fn has(&mut self, redirected: &StoreError) {
-        self.may_have_run |= redirected.kind() == StoreErrorKind::Indeterminate;
-    }
-
-    /// The error that the command ends with.
-    fn told(self, error: StoreError) -> StoreError {
-        if self.may_have_run { error.or_unknown() } else { error }
-    }
+/// The error that a command ends with, a copy of which may have run.
+fn ended(error: StoreError, may_have_run: bool) -> StoreError {
+    if may_have_run { error.or_unknown() } else { error }
 }
 
 /// The error of a command that a node has refused because of its slot.
@@ -126,7 +111,12 @@ fn not_run(refusal: &StoreError) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
+
+    use leasehold_core::SystemClock;
+
     use super::*;
+    use crate::{config::RedisConfig, endpoint::Endpoint};
 
     fn moved() -> StoreError {
         let what = "MOVED 7 127.0.0.1:7001";
@@ -135,14 +125,25 @@ mod tests {
 
     #[test]
     fn a_command_whose_first_copy_may_have_run_does_not_end_as_one_that_has_not() {
-        let mut past = Past::default();
-        past.has(&moved());
-        assert_eq!(past.told(not_run(&moved())).kind(), StoreErrorKind::Definite);
+        let config = RedisConfig::new("redis+cluster://a:1").unwrap();
+        let open = |_: &RedisConfig, _: &[RangeInclusive<u16>]| Ok(());
+        let topology = ClusterTopology::new(&config, Arc::new(SystemClock), None, Box::new(open));
+        topology.moved(7, &Endpoint { host: "b".into(), port: 2 }).unwrap();
+        let end = |redirections: &[StoreError], last: StoreError| {
+            let mut attempts = topology.attempts(7, Instant::default());
+            for redirection in redirections {
+                attempts.at = topology.known_owner(7);
+                assert!(attempts.settle::<()>(Err(redirection.clone())).is_none());
+            }
+            attempts.at = topology.known_owner(7);
+            attempts.settle::<()>(Err(last)).unwrap().unwrap_err().kind()
+        };
+        let away = || StoreError::new(StoreErrorKind::Definite, "it is away", "wait");
+        assert_eq!(end(&[moved()], away()), StoreErrorKind::Definite);
         // The connection ended before the answer to the first copy; the second was redirected.
-        past.has(&moved().or_unknown());
-        past.has(&moved());
-        assert_eq!(past.told(not_run(&moved())).kind(), StoreErrorKind::Indeterminate);
+        let second = [moved().or_unknown(), moved()];
+        assert_eq!(end(&second, away()), StoreErrorKind::Indeterminate);
         let config = StoreError::new(StoreErrorKind::Config, "no right", "grant it");
-        assert_eq!(past.told(config).kind(), StoreErrorKind::Config);
+        assert_eq!(end(&second, config), StoreErrorKind::Config);
     }
 }

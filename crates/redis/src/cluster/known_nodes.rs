@@ -35,13 +35,10 @@ impl KnownNodes {
     }
 }
 
-/// What is wrong with a node of another Cluster, or of none.
-const UNKNOWN_NODE: &str =
-    "the server does not name the nodes of the Cluster that this process knows";
-
-/// The error of a connection to such a node.
+/// The error of a connection to a node of another Cluster, or of none.
 pub(crate) fn unknown_node() -> StoreError {
-    StoreError::new(StoreErrorKind::Definite, UNKNOWN_NODE, NOT_THERE)
+    let what = "the server does not name the nodes of the Cluster that this process knows";
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
 }
 
 #[cfg(test)]

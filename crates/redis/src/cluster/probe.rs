@@ -23,7 +23,6 @@ use crate::{
     durations::{NODE_REMEMBERED, OTHER_NODES, PATIENCE},
     endpoint::Endpoint,
     login::Login,
-    role::not_greeted,
 };
 
 /// How many nodes are asked at once, and how many while the same trouble lasts.
@@ -225,14 +224,11 @@ impl Prober {
         let deadline = self.clock.now() + self.config.connect_timeout;
         let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
         let client = client.map_err(|error| classify_dial(&error))?;
-        let client = self.login.client(&client, &*self.clock, deadline).await?;
+        let client = self.login.client(client, &*self.clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None);
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        let mut connection = connecting.await.map_err(|error| {
-            self.login.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
-        })?;
+        let mut connection = self.login.connect(&client, &config).await?;
         let set_up = self.login.set_up(&mut connection).await;
         set_up.map_err(|error| NotDialed::because(&error))?;
         let view = view_of(&mut connection, &endpoint).await?;

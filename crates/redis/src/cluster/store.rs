@@ -10,8 +10,8 @@ use leasehold_core::{
     Clock, Instant, LockName, LockStore, Mutex, RuntimeId, StoreError, StoreErrorKind,
     store::{
         Acquire, AcquireAnswer, Command, ForceRelease, Heartbeats, Hold, Inspect, Inspection,
-        KeyScheme, Listener, Release, ReleaseAnswer, RenewAnswer, Renewal, Renewals, Reply, Scan,
-        ScanPage, StoreFuture, Waiter, Withdraw, of_its_kind, only,
+        KeyScheme, Listener, Release, ReleaseAnswer, RenewAnswer, Renewals, Reply, Scan, ScanPage,
+        StoreFuture, Withdraw, of_its_kind, only,
     },
 };
 use tokio::{runtime::Handle, task::JoinSet};
@@ -22,8 +22,9 @@ use super::{
 };
 use crate::{
     config::RedisConfig,
+    dialer::Dialer,
     store::{RedisStore, probe_named, replied},
-    subscriber::{Dialers, Dialing, Subscriptions},
+    subscriber::Subscriptions,
 };
 
 /// Leases on a Redis Cluster: each name on the master that owns its slot.
@@ -32,7 +33,6 @@ use crate::{
 /// several slots; its commands travel side by side. What is published at one node on a plain channel reaches all
 /// others, so one subscription, at any master, is enough. A runtime that waits at a master has one more there, to a
 /// sharded channel, whose messages do not cross the bus.
-#[derive(Debug)]
 // ADR 0034
 pub struct ClusterStore {
     nodes: Arc<ClusterTopology<RedisStore>>,
@@ -100,8 +100,9 @@ impl ClusterStore {
         let mut watching = JoinSet::new();
         let watched = Arc::clone(&nodes);
         watching.spawn_on(async move { watched.watch().await }, &runtime);
-        let dialers = Arc::clone(&nodes) as Arc<dyn Dialers>;
-        let subscriptions = Subscriptions::new(dialers, clock, runtime);
+        let dialed = Arc::clone(&nodes);
+        let next_dialer = move || Arc::clone(&dialed).any_dialer().boxed();
+        let subscriptions = Subscriptions::new(Arc::new(next_dialer), clock, runtime);
         let (listeners, keys) = (Mutex::default(), config.keys.clone());
         Ok(Self { nodes, subscriptions, listeners, keys, _watching: watching })
     }
@@ -136,21 +137,18 @@ impl LockStore for ClusterStore {
                 Box::pin(self.on_its_way(name.clone(), command, deadline, Ok))
             }
             Command::Heartbeat(Heartbeats { batch, label }) => {
-                let beat = move |one: Waiter| {
+                let each = batch.into_iter().map(move |one| {
                     let (name, label) = (one.name.clone(), label.clone());
-                    let alone = Heartbeats { batch: vec![one], label };
-                    self.on_its_way(name, alone.into(), deadline, only_reply)
-                };
-                replied(join_all(batch.into_iter().map(beat)).map(Ok::<AcquireAnswers, _>))
+                    (name, Heartbeats { batch: vec![one], label }.into())
+                });
+                replied(self.one_by_one::<AcquireAnswer>(each.collect(), deadline).map(Ok))
             }
             Command::Renew(Renewals { batch }) => {
-                let renew = move |one: Renewal| {
+                let each = batch.into_iter().map(|one| {
                     self.nodes.may_last(one.ttl);
-                    let name = one.name.clone();
-                    let alone = Renewals { batch: vec![one] };
-                    self.on_its_way(name, alone.into(), deadline, only_reply)
-                };
-                replied(join_all(batch.into_iter().map(renew)).map(Ok::<RenewAnswers, _>))
+                    (one.name.clone(), Renewals { batch: vec![one] }.into())
+                });
+                replied(self.one_by_one::<RenewAnswer>(each.collect(), deadline).map(Ok))
             }
             Command::Inspect(inspect) => replied(self.inspect(inspect, deadline)),
             Command::Scan(scan) => replied(self.scan(scan, deadline)),
@@ -175,9 +173,6 @@ impl LockStore for ClusterStore {
         self.nodes.known_owner(slot_of_lock(name)).map_or(0, |node| node.number)
     }
 }
-
-type AcquireAnswers = Vec<Result<AcquireAnswer, StoreError>>;
-type RenewAnswers = Vec<Result<RenewAnswer, StoreError>>;
 
 impl ClusterStore {
     /// Sends a command about one lock until a node has run it; `take` makes the reply of what the node
@@ -205,6 +200,20 @@ impl ClusterStore {
         }
     }
 
+    /// Sends commands about one lock each, side by side.
+    async fn one_by_one<T>(
+        &self,
+        commands: Vec<(LockName, Command)>,
+        deadline: Instant,
+    ) -> Vec<Result<T, StoreError>>
+    where
+        Vec<Result<T, StoreError>>: TryFrom<Reply, Error = Reply>,
+    {
+        let take = |reply| of_its_kind(reply).and_then(only);
+        let each = |(name, command)| self.on_its_way(name, command, deadline, take);
+        join_all(commands.into_iter().map(each)).await
+    }
+
     /// A few at a time, because each needs a connection.
     async fn inspect(
         &self,
@@ -213,11 +222,10 @@ impl ClusterStore {
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         let mut seen = Vec::with_capacity(names.len());
         for part in names.chunks(INSPECTED_AT_ONCE) {
-            let look = |name: &LockName| {
-                let alone = Inspect { names: vec![name.clone()] };
-                self.on_its_way(name.clone(), alone.into(), deadline, only_reply)
-            };
-            seen.extend(join_all(part.iter().map(look)).await);
+            let each = part
+                .iter()
+                .map(|name| (name.clone(), Inspect { names: vec![name.clone()] }.into()));
+            seen.extend(self.one_by_one(each.collect(), deadline).await);
         }
         Ok(seen)
     }
@@ -229,10 +237,13 @@ impl ClusterStore {
         deadline: Instant,
     ) -> Result<ScanPage, StoreError> {
         self.nodes.any(deadline).await?;
-        let masters: BTreeMap<String, Arc<RedisStore>> = self.nodes.by_endpoint();
+        let masters = self.nodes.masters().into_iter();
+        let masters: BTreeMap<_, _> =
+            masters.map(|node| (node.endpoint.to_string(), node)).collect();
         let parts = || masters.keys().map(String::as_str);
         let Some((part, at)) = cursor.next(parts()) else { return Ok(ScanPage::end()) };
-        let (names, at, failed) = match masters[part].scan_step(&pattern, at, deadline).await {
+        let (names, at, failed) = match masters[part].store.scan_step(&pattern, at, deadline).await
+        {
             Ok((names, at)) => (names, at, None),
             Err(error) => {
                 self.nodes.missed();
@@ -246,7 +257,7 @@ impl ClusterStore {
 
     /// A runtime that waits at a master gets its messages from there.
     fn hear_directly(&self, node: &RedisStore, runtime: RuntimeId) {
-        if !node.dialer().is_asking {
+        if !node.dialer().is_asking() {
             node.is_waited_at(runtime, || self.listeners.lock().get(&runtime).cloned());
         }
     }
@@ -273,27 +284,16 @@ fn is_queued(reply: &Reply) -> bool {
     }
 }
 
-/// The reply of a batch of one.
-fn only_reply<T>(reply: Reply) -> Result<T, StoreError>
-where
-    Vec<Result<T, StoreError>>: TryFrom<Reply, Error = Reply>,
-{
-    of_its_kind(reply).and_then(only)
-}
-
-/// One master after the other.
-impl Dialers for ClusterTopology<RedisStore> {
-    fn next(self: Arc<Self>) -> Dialing {
-        Box::pin(async move {
-            let deadline = self.clock().now() + self.limit();
-            let node = self.any(deadline).await?;
-            Ok(Arc::clone(node.store.dialer()))
-        })
+impl ClusterTopology<RedisStore> {
+    /// What connects to one master after the other.
+    async fn any_dialer(self: Arc<Self>) -> Result<Arc<Dialer>, StoreError> {
+        let node = self.any(self.clock().now() + self.limit()).await?;
+        Ok(Arc::clone(node.store.dialer()))
     }
 }
 
-impl<N> fmt::Debug for ClusterTopology<N> {
+impl fmt::Debug for ClusterStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterTopology").finish_non_exhaustive()
+        f.debug_struct("ClusterStore").finish_non_exhaustive()
     }
 }

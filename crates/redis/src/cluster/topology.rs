@@ -23,12 +23,11 @@ use super::{
 };
 use crate::{
     address::RedisAddress,
-    channel::ChannelTag,
+    args::millis,
     classify::{classify_dial, no_runtime, not_in_time},
     config::{NodeSettings, RedisConfig},
     durations::{CLUSTER_REFRESHES, FAILURE_LASTS, NODE_REMEMBERED},
     endpoint::Endpoint,
-    epochs::Epochs,
 };
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
@@ -76,9 +75,7 @@ pub(crate) struct ClusterNode<N> {
     /// For commands that a node on the way to another owner has redirected here.
     asking: OnceLock<Arc<N>>,
     config: RedisConfig,
-    mastership: Arc<Epochs>,
-    /// What stands behind the channels of runtimes there.
-    tag: Arc<ChannelTag>,
+    settings: NodeSettings,
     /// Whether a view has named it.
     is_known: AtomicBool,
     opened_at: Instant,
@@ -90,7 +87,7 @@ impl<N> ClusterNode<N> {
     /// A view has named it as the owner of these slots.
     fn owns(&self, slots: &[RangeInclusive<u16>]) {
         self.is_known.store(true, Ordering::Relaxed);
-        self.tag.set(tag_in(slots, ""));
+        self.settings.tag.set(tag_in(slots, ""));
     }
 }
 
@@ -132,7 +129,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
     /// A lease may last for `ttl`: no other Cluster is believed until the known one has not answered for
     /// that long.
     pub(super) fn may_last(&self, ttl: Ttl) {
-        let millis = u64::try_from(ttl.get().as_millis()).unwrap_or(u64::MAX);
+        let millis = millis(ttl.get());
         if self.longest.load(Ordering::Relaxed) < millis {
             self.longest.fetch_max(millis, Ordering::Relaxed);
         }
@@ -176,12 +173,6 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         state.nodes.values().filter(is_known).cloned().collect()
     }
 
-    /// What commands for each master are sent with, by its endpoint.
-    pub(super) fn by_endpoint(&self) -> BTreeMap<String, Arc<N>> {
-        let masters = self.masters();
-        masters.iter().map(|node| (node.endpoint.to_string(), Arc::clone(&node.store))).collect()
-    }
-
     /// One master after the other.
     pub(super) async fn any(
         self: &Arc<Self>,
@@ -202,7 +193,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
             return Ok(Arc::clone(asking));
         }
         let mut config = node.config.clone();
-        config.node = config.node.map(|node| NodeSettings { is_asking: true, ..node });
+        config.node = Some(NodeSettings { is_asking: true, ..node.settings.clone() });
         let opened = Arc::new((self.open)(&config, &[])?);
         Ok(Arc::clone(node.asking.get_or_init(|| opened)))
     }
@@ -357,7 +348,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         drop(state);
         // Outside of the lock: it wakes who waits for the answers of a node.
         for node in &left {
-            node.mastership.advance();
+            node.settings.mastership.advance();
         }
         Ok(())
     }
@@ -406,16 +397,11 @@ impl<N> TopologyState<N> {
         }
         let template: &ConnectionInfo = topology.config.address.info();
         let info = endpoint.info(template).map_err(|error| classify_dial(&error))?;
-        let (mastership, tag) = (Arc::<Epochs>::default(), Arc::<ChannelTag>::default());
+        let members = Arc::clone(&topology.members);
+        let settings = NodeSettings { members, ..NodeSettings::default() };
         let mut config = topology.config.clone();
         config.address = RedisAddress::of_node(info);
-        let of_node = NodeSettings {
-            mastership: Arc::clone(&mastership),
-            tag: Arc::clone(&tag),
-            members: Arc::clone(&topology.members),
-            is_asking: false,
-        };
-        config.node = Some(of_node);
+        config.node = Some(settings.clone());
         let number = self.next_number;
         self.next_number += 1;
         let node = Arc::new(ClusterNode {
@@ -424,8 +410,7 @@ impl<N> TopologyState<N> {
             store: Arc::new((topology.open)(&config, slots)?),
             asking: OnceLock::new(),
             config,
-            mastership,
-            tag,
+            settings,
             is_known: AtomicBool::new(false),
             opened_at: topology.clock.now(),
             has_slots: !slots.is_empty(),

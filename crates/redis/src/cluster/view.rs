@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::{
         cluster::SlotOwners,
-        fuzz::values::{config, slots, text},
+        tests::values::{config, slots, text},
     };
 
     fn bulk(text: &str) -> Value {

@@ -20,7 +20,7 @@ use crate::{
     config::RedisConfig,
     durations::SENTINEL_REFRESHES,
     endpoint::Endpoint,
-    epochs::{Epoch, Epochs},
+    liveness::{Epoch, Epochs},
 };
 
 /// How the error begins if no Sentinel can be reached.
@@ -35,7 +35,8 @@ pub(crate) struct Sentinels {
     config: RedisConfig,
     clock: Arc<dyn Clock>,
     master: Mutex<LastMaster>,
-    epochs: Epochs,
+    /// A new one begins with each master.
+    pub(crate) epochs: Epochs,
     /// How often the Sentinels were asked.
     refreshes: AtomicU64,
     /// When they were asked last.
@@ -77,11 +78,6 @@ impl Sentinels {
         })
     }
 
-    /// A new one begins with each master.
-    pub(crate) fn epochs(&self) -> &Epochs {
-        &self.epochs
-    }
-
     /// Where the master of an epoch is, unless another one is known by now.
     pub(crate) fn master(&self, epoch: Epoch) -> Option<String> {
         let master = self.master.lock();
@@ -102,12 +98,8 @@ impl Sentinels {
     }
 
     /// The client of the present master, found by asking the Sentinels.
-    pub(crate) async fn client(
-        &self,
-        clock: &dyn Clock,
-        deadline: Instant,
-    ) -> Result<(Client, Epoch), StoreError> {
-        let verdict = within(clock, deadline, self.refresh()).await;
+    pub(crate) async fn client(&self, deadline: Instant) -> Result<(Client, Epoch), StoreError> {
+        let verdict = within(&*self.clock, deadline, self.refresh()).await;
         verdict.unwrap_or_else(|| Err(open_question(0, self.members.len())))
     }
 
@@ -255,9 +247,9 @@ mod tests {
         let at = |port| Endpoint { host: "h".into(), port };
         let (_, first) = group.settle(1, &at(1)).unwrap();
         let (_, second) = group.settle(3, &at(2)).unwrap();
-        assert!(first < second && group.epochs().now() == second);
+        assert!(first < second && group.epochs.now() == second);
         let (client, epoch) = group.settle(2, &at(1)).unwrap();
-        assert_eq!((epoch, group.epochs().now()), (second, second));
+        assert_eq!((epoch, group.epochs.now()), (second, second));
         assert_eq!(client.get_connection_info().addr().to_string(), "h:2");
         let (_, third) = group.settle(4, &at(1)).unwrap();
         assert!(second < third);

@@ -1,5 +1,5 @@
 -- master: refuse on a replica that takes writes (`replica-read-only no`). Stands before the whole of another script,
--- in calls of a connection that has not proved for a while that its server is a master, see proof.rs.
+-- in calls of a connection that has not proved for a while that its server is a master, see liveness.rs.
 --
 -- KEYS  those of the script that follows
 -- ARGV  those of the script that follows
