@@ -82,14 +82,17 @@ impl Manager for Dials {
             let asked_until = SystemClock.now() + self.patience / 2;
             let _ = route.client(&SystemClock, asked_until).await;
         }
-        if dialed.epoch != route.epoch() {
-            return Err(RecycleError::message("another server is the master"));
-        }
         let ping = redis::cmd("PING");
         let asked = ping.query_async::<String>(&mut dialed.connection);
-        match within(&SystemClock, until, asked).await {
+        let answer = select! {
+            biased;
+            // Also while it is checked: the old master may hang.
+            () = route.left(dialed.epoch) => None,
+            answer = within(&SystemClock, until, asked) => answer,
+        };
+        match answer {
             Some(Ok(answer)) if answer == "PONG" => Ok(()),
-            _ => Err(RecycleError::message("the connection does not answer")),
+            _ => Err(RecycleError::message("no answer, or another server is the master")),
         }
     }
 }
