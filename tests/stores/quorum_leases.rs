@@ -228,6 +228,28 @@ async fn a_hold_of_a_lease_that_was_released_meanwhile_is_not_sent_again() {
     assert_eq!((held, sent()), (HoldAnswer::Gone, before));
 }
 
+/// What another program writes to a majority of the servers says nothing of the lease that was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_another_type_are_no_end_of_a_lease() {
+    let group = block_in_place(|| group(3));
+    let holder = calls(&group.url(), NODE_TIMEOUT).await;
+    let fence = granted(&holder, alice(1)).await;
+    block_in_place(|| {
+        for number in 0..2 {
+            group.server(number).command(&["DEL", KEY]);
+            group.server(number).command(&["HSET", KEY, "colour", "red"]);
+        }
+    });
+    for error in [
+        holder.hold(alice(1), fence, (2, 1), ttl(60)).await.expect_err("hold"),
+        holder.release(alice(1), fence, Some(secs(5))).await.expect_err("keep"),
+        holder.release(alice(1), fence, None).await.expect_err("release"),
+        holder.force_release(alice(1), fence).await.expect_err("force_release"),
+    ] {
+        assert!(error.to_string().contains("layout version"), "{error}");
+    }
+}
+
 /// Until when a server keeps the lock closed, in milliseconds since the Unix epoch, if it does.
 fn closed_until(server: &RedisServer) -> Option<u64> {
     let text: String = server.query::<Option<String>>(&["GET", KEY])?;
