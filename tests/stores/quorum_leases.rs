@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::{
     AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, QuorumSettings, SystemClock,
     SystemEntropy,
-    store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, ReleaseAnswer, RenewAnswer},
+    store::{AcquireAnswer, ForceReleaseAnswer, Heartbeat, HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_quorum::connect_quorum;
 use leasehold_redis::RedisConfig;
 use leasehold_testkit::{
-    FaultProxy, ManualClock, Patience, QuorumGroup, QuorumNetwork, RedisServer,
+    FaultProxy, Gate, ManualClock, Patience, QuorumGroup, QuorumNetwork, RedisServer,
     contract::{Calls, PushLog, alice, bob, secs, ttl},
     proxy::{Action, Direction, Rule},
 };
@@ -196,6 +196,58 @@ async fn a_withdrawn_lease_ends_also_where_that_was_not_heard() {
     network.heal();
     let has_ended = async || block_in_place(|| split(&group, alice(1)).0.is_empty()).then_some(());
     Patience::of(PATIENCE).until_async(has_ended).await.expect("it is ended everywhere");
+}
+
+/// A hold that a majority has not done is sent once more. Meanwhile its lease is released: a server that missed that
+/// would keep the lease for longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_of_a_lease_that_was_released_meanwhile_is_not_sent_again() {
+    let group = block_in_place(|| group(3));
+    let network = group.network();
+    let holder = calls(&network.url(), PATIENCE).await;
+    let fence = granted(&holder, alice(1)).await;
+    let (holding, _) = block_in_place(|| split(&group, alice(1)));
+    // One server hears of the hold late, and the others refuse it.
+    let (late, gate) = (holding[0], Gate::new());
+    let action = |number| match number {
+        _ if number == late => Action::Hold(gate.clone()),
+        _ => Action::Answer(b"-LOADING it will be there soon\r\n".into()),
+    };
+    let rule = |number| Rule::new(action(number)).containing("\r\nhold\r\n").always();
+    let rules: Vec<_> = (0..3).map(|number| network.proxy(number).inject(rule(number))).collect();
+    let sent = || -> u64 { (0..3).map(|number| network.proxy(number).struck(rules[number])).sum() };
+    let holding = holder.clone();
+    let hold = tokio::spawn(async move { holding.hold(alice(1), fence, (2, 1), ttl(60)).await });
+    let is_late = async || (gate.arrived() > 0).then_some(());
+    Patience::of(PATIENCE).until_async(is_late).await.expect("it is sent to all that have it");
+    let released = holder.release(alice(1), fence, None).await.expect("two of three are free");
+    assert_eq!(released, ReleaseAnswer::Released);
+    let before = sent();
+    gate.open();
+    let held = hold.await.expect("no panic").expect("the lease is not known any more");
+    assert_eq!((held, sent()), (HoldAnswer::Gone, before));
+}
+
+/// What another program writes to a majority of the servers says nothing of the lease that was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_another_type_are_no_end_of_a_lease() {
+    let group = block_in_place(|| group(3));
+    let holder = calls(&group.url(), NODE_TIMEOUT).await;
+    let fence = granted(&holder, alice(1)).await;
+    block_in_place(|| {
+        for number in 0..2 {
+            group.server(number).command(&["DEL", KEY]);
+            group.server(number).command(&["HSET", KEY, "colour", "red"]);
+        }
+    });
+    for error in [
+        holder.hold(alice(1), fence, (2, 1), ttl(60)).await.expect_err("hold"),
+        holder.release(alice(1), fence, Some(secs(5))).await.expect_err("keep"),
+        holder.release(alice(1), fence, None).await.expect_err("release"),
+        holder.force_release(alice(1), fence).await.expect_err("force_release"),
+    ] {
+        assert!(error.to_string().contains("layout version"), "{error}");
+    }
 }
 
 /// Until when a server keeps the lock closed, in milliseconds since the Unix epoch, if it does.

@@ -75,14 +75,17 @@ impl Manager for Dials {
             // If the Sentinels do not answer, what they said last stands; the question has time left.
             let _ = route.client(asked_at + self.patience / 2).await;
         }
-        if dialed.epoch != route.epoch() {
-            return Err(RecycleError::message("another server is the master"));
-        }
         let ping = redis::cmd("PING");
         let asked = ping.query_async::<String>(&mut dialed.connection);
-        match within(&**clock, asked_at + self.patience, asked).await {
+        let answer = select! {
+            biased;
+            // Also while it is checked: the old master may hang.
+            () = route.left(dialed.epoch) => None,
+            answer = within(&**clock, asked_at + self.patience, asked) => answer,
+        };
+        match answer {
             Some(Ok(answer)) if answer == "PONG" => Ok(()),
-            _ => Err(RecycleError::message("the connection does not answer")),
+            _ => Err(RecycleError::message("no answer, or another server is the master")),
         }
     }
 }

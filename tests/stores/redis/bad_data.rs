@@ -129,6 +129,38 @@ async fn every_command_refuses_a_key_of_another_type() {
     assert_eq!(digest(&server), before);
 }
 
+/// What stands there says nothing of the lease that was there.
+#[tokio::test]
+async fn no_command_takes_a_key_of_another_layout_for_the_end_of_a_lease() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    let foreign: [&[&str]; 3] = [
+        &["HSET", LEASE, "colour", "red"],
+        &["HSET", LEASE, "v", "2"],
+        &["SET", LEASE, "v5 1763864400000000"],
+    ];
+    for set_up in foreign {
+        server.flush_all();
+        let fence = granted(&calls, alice(1)).await;
+        server.command(&["DEL", LEASE]);
+        server.command(set_up);
+        let before = digest(&server);
+        let next = calls.waiter(alice(2), ttl(60), None, beat(2));
+        let refused = [
+            calls.hold(alice(1), fence, (2, 1), ttl(60)).await.expect_err("hold"),
+            calls.release(alice(1), fence, None).await.expect_err("release"),
+            calls.release(alice(1), fence, Some(secs(5))).await.expect_err("keep"),
+            calls.release_and_queue(alice(1), fence, None, &next).await.expect_err("next"),
+            calls.inspect().await.expect_err("inspect"),
+            calls.force_release(alice(1), fence).await.expect_err("force_release"),
+        ];
+        for error in refused {
+            assert_says_of_lock(&error, Config, "layout version", "another namespace");
+        }
+        assert_eq!(digest(&server), before, "{set_up:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_key_of_another_type_spoils_no_other_renewal() {
     let server = RedisServer::start();

@@ -18,6 +18,7 @@ mod sharded;
 mod slow_links;
 mod stopped;
 mod support;
+mod switches;
 #[cfg(feature = "tls")]
 mod tls;
 mod torn_slot;

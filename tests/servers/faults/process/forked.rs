@@ -106,6 +106,7 @@ pub(super) fn fork_lazy() {
             }
         });
     }
+    // In the control, tokio may panic here: it polls what the forks have registered, too.
     let granted = runtime.block_on(async { lock.try_acquire().await });
     if let Ok(Some(guard)) = granted {
         println!("parent granted {}", guard.fence());

@@ -3,7 +3,7 @@
 --
 -- KEYS  1 lease   2 queue   3 waiters   4 withdrawn
 -- ARGV  1 and 2 as in head.lua   3 acquisition   4 fence
--- Returns  {'ended', token above the ended lease's, or ''}   {'changed'}
+-- Returns  {'ended', token above the ended lease's, or ''}   {'changed'}   {'layout', version}
 --
 -- Why: acquisition and fence are those that the operator saw, so a late copy ends no other lease.
 -- The new token lets gates shut out the old holder at once; it is above the whole block of the
@@ -11,6 +11,7 @@
 -- parts between single spaces, the name last:
 --   force-released <acquisition> <first token> <name>
 read(true, unpack(KEYS))
+if lock.layout then return {'layout', lock.layout} end
 if lock.holder ~= ARGV[3] or lock.fence ~= ARGV[4] or not remaining() then
   return {'changed'}
 end

@@ -26,6 +26,7 @@ local function run(at, arg)
   -- no other command.
   read(not ASKS[word], unpack(KEYS, 4 * at - 3, 4 * at))
   if word == 'withdraw' then return withdraw(id, ARGV[arg + 2]) end
+  if lock.layout then return {'layout', lock.layout} end
   if word == 'next' then return pass_on(id, first, waiter_at(arg + 3)) end
   if word == 'release' then return pass_on(id, first) end
   if word == 'keep' then return keep(id, first, tonumber(ARGV[arg + 3])) end

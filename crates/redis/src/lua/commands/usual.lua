@@ -16,8 +16,8 @@
 --       withdraw   acquisition, life of the mark in ms
 -- Returns  for each command, in order: '<first> <last>' for a grant for the ttl asked for, with
 --          nobody waiting and no counter behind; 1 for a lease that was ended, for which nobody
---          waited; otherwise as `ask`, `pass_on`, `keep`, `set_holds` and `withdraw`, or {'refused',
---          error}; then nothing was written for this command, unless a right is missing that
+--          waited; otherwise as `ask`, `pass_on`, `keep`, `set_holds` and `withdraw`, or {'layout', version},
+--          or {'refused', error}; then nothing was written for this command, unless a right is missing that
 --          preflight.lua has tested
 --
 -- Why: what waits for a connection at one moment travels as one call, which costs client and server

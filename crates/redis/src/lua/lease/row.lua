@@ -124,9 +124,7 @@ end
 -- Grants a lock of which nothing is there.
 local function begin(id, ttl, seen, label)
   if not ttl or ttl <= 0 then error('ERR a lease needs a ttl above 0 ms', 0) end
-  if lock.counter or lock.layout or redis.call('EXISTS', lock.queue, lock.withdrawn) > 0 then
-    return nil
-  end
+  if lock.counter or redis.call('EXISTS', lock.queue, lock.withdrawn) > 0 then return nil end
   local first, newest, behind = mint(nil, seen)
   if not first then return newest end
   give(id, first, newest, label, ttl)

@@ -7,7 +7,7 @@
 --          {'granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
 --          {'busy', ms left, 1 if the holder may keep the lock idle}
 --          {'queued', ms left, places ahead}   {'withdrawn'}
---          {'layout', version}   {'counter', value}   {'exhausted', value}
+--          {'counter', value}   {'exhausted', value}
 --          or an error for a window that is none
 --
 -- Why: a heartbeat is a repeated acquire, so one function does both. A repeat after a lost reply gets
@@ -73,7 +73,6 @@ local function ask(asker)
   if asker.heartbeat and (tonumber(asker.window) or 0) <= 0 then
     error('ERR a place needs a window above 0 ms', 0)
   end
-  if lock.layout then return {'layout', lock.layout} end
   local left = remaining()
   if left and lock.holder == asker.id and not lock.kept then return granted_before(asker, left) end
   if not lock.counter then
