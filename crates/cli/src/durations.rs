@@ -20,9 +20,8 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 pub(crate) const LEASE_LOOK: Duration = Duration::from_millis(5);
 /// The run notices the beginning of the grace at the same moment as its guard: it goes first.
 pub(crate) const HEAD_START: Duration = Duration::from_millis(50);
-/// How long a command that has done its work waits for the server to confirm it.
+/// How long a command that has done its work waits for the server to confirm it. Where less time is
+/// left, the server has at least a twentieth of that to hear that further locks end.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long the server has at least to hear that further locks end.
-pub(crate) const LEAST_WORDS: Duration = Duration::from_millis(100);
 /// The shortest time in which the parts of a bench measure anything.
 pub(crate) const SHORTEST_BENCH: Duration = Duration::from_millis(500);

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     args::{RunArgs, ServerArgs},
-    durations::{LAST_WORDS, LEAST_WORDS},
+    durations::LAST_WORDS,
     ending::{Cause, CliError},
     server,
 };
@@ -168,7 +168,7 @@ impl Run {
                 // exceeded for that.
                 drop(held);
                 let rest = grace_ends.saturating_since(SystemClock.now());
-                let _ = locks.shutdown(LAST_WORDS.min(rest.max(LEAST_WORDS))).await;
+                let _ = locks.shutdown(rest.clamp(LAST_WORDS / 20, LAST_WORDS)).await;
                 Err(failure)
             }
         }
