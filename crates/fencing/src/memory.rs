@@ -119,7 +119,7 @@ struct State {
     highest: Option<Stamp>,
     /// Whether a write has its turn. Its thread does not hold the mutex meanwhile.
     is_writing: bool,
-    /// How many threads wait for their turns.
+    /// How many threads wait for their turns: without any, the end of a turn wakes nobody.
     writers: usize,
     /// The admissions that wait, in the order in which they came.
     admissions: Vec<(Stamp, oneshot::Sender<Verdict>)>,

@@ -53,7 +53,7 @@ pub(super) struct Job<'a> {
     due: Instant,
     /// `None` until the grace begins.
     ending: Option<CommandEnding>,
-    /// A signal that was received, and is not acted upon yet.
+    /// A signal to act upon next: one that was received, or `SIGCONT` after a stop.
     told: Option<Signal>,
 }
 

@@ -19,7 +19,7 @@ impl Answer {
         Self { problem, detail, stale: None }
     }
 
-    /// The same request may succeed later.
+    /// For a request that may be repeated. The detail ends with what to do; here is added when.
     pub(super) fn later(problem: Problem, detail: &str) -> Self {
         Self::new(problem, format!("{detail} later, while the lease is held"))
     }

@@ -162,8 +162,8 @@ impl FenceLayer {
         Ok(Some(place))
     }
 
-    /// Waits for the turn of a request, asks the gate to admit it, and waits until the service is ready,
-    /// which may fail.
+    /// Waits for the turn of a request, asks the gate to admit it, and waits until the service is ready.
+    /// Then `parts` have the [`Fenced`] for the handler. The service may be ready with a failure of its own.
     pub(super) async fn admit<'a, R>(
         &self,
         place: &'a QueuedRequest,
