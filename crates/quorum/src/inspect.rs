@@ -125,7 +125,7 @@ fn waiters(leases: &[&NodeLease]) -> Vec<WaiterRecord> {
     all
 }
 
-/// Ends the lease that an operator saw, and closes its fence to all nodes that could bring it back.
+/// Ends the lease that an operator saw. Afterwards a majority refuses its fence, so that no renewal brings it back.
 pub(super) async fn force_release<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     ForceRelease { name, id, fence }: ForceRelease,

@@ -59,13 +59,13 @@ async fn insist<N: QuorumNode>(
     missed: Missed,
 ) {
     for tries in 0.. {
-        let Some(until) = quorum.upgrade().map(|quorum| quorum.pause(tries)) else { return };
+        let Some(until) = quorum.upgrade().map(|quorum| quorum.next_try(tries)) else { return };
         clock.sleep_until(until).await;
         let Some(quorum) = quorum.upgrade() else { return };
         let now = clock.now();
         let Some(command) = missed.command(now) else { return };
         // One that rests after failures would fail once more.
-        if !quorum.is_unwell(node) && quorum.has_heard(node, command).await {
+        if !quorum.is_unwell(node) && quorum.reaches(node, command).await {
             return;
         }
     }
@@ -86,23 +86,23 @@ pub(super) fn take_back<N: QuorumNode>(
         let runtime = quorum.runtime.clone();
         drop(runtime.spawn(async move {
             for tries in 0..TAKE_BACKS {
-                if quorum.has_heard(node, end.clone()).await {
+                if quorum.reaches(node, end.clone()).await {
                     return;
                 }
-                quorum.clock.sleep_until(quorum.pause(tries)).await;
+                quorum.clock.sleep_until(quorum.next_try(tries)).await;
             }
         }));
     }
 }
 
 impl<N: QuorumNode> Quorum<N> {
-    /// Until when to wait before a node is told again.
-    fn pause(&self, tries: u32) -> Instant {
+    /// When a node is told again.
+    fn next_try(&self, tries: u32) -> Instant {
         self.clock.now() + backoff(REPEATS, tries, self.entropy.fraction())
     }
 
     /// Tells a node; returns whether it has answered.
-    async fn has_heard(self: &Arc<Self>, node: usize, command: NodeCommand) -> bool {
+    async fn reaches(self: &Arc<Self>, node: usize, command: NodeCommand) -> bool {
         let deadline = self.clock.now() + self.settings.patience();
         self.send(node, command, deadline).await.1.is_ok()
     }

@@ -31,7 +31,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Nothing has come from those of so many nodes that were sent a command.
+    /// A round of so many nodes before any reply; those `elsewhere` are not sent the command.
     pub(super) fn new(nodes: usize, elsewhere: NodeSet) -> Self {
         Self { nodes, elsewhere, ..Self::default() }
     }

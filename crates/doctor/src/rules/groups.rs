@@ -1,4 +1,4 @@
-//! Rules about several servers together: a Cluster, a quorum, Sentinels.
+//! Rules about a Cluster, a quorum and Sentinels, and about their members.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -130,7 +130,7 @@ pub(super) fn restart(Case { told, deployment, expected }: Case<'_>) -> Option<F
     Some(Finding::new(severity, Topic::Persistence, &promises, what, APPEND))
 }
 
-/// Whether there is a file that disks could acknowledge.
+/// Whether writes can be acknowledged from a disk, where that is asked for.
 pub(super) fn disk(Case { told, expected, .. }: Case<'_>) -> Option<Finding> {
     let what = "appendonly is no, so nothing can be acknowledged from a disk";
     let is_found = told.appends() == Some(false) && expected.acks.on_disk();

@@ -117,7 +117,8 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
     if let Some(numbers) = short {
         text.push(' ');
         id.write_stored(text);
-        to.arg(text.clone() + &numbers);
+        text.push_str(&numbers);
+        to.arg(&**text);
         return;
     }
     id.write_stored(text);
