@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// The present connection, or a new one.
+    /// The present connection, or a new one if commands wait for it, see [`new`](Self::new).
     async fn usable(&self, deadline: Instant) -> Result<Present, StoreError> {
         if let Some(present) = self.present() {
             return Ok(present);
@@ -279,10 +279,8 @@ impl Connection {
             let is_asking = self.0.dialer.is_asking();
             let (acks, limit) = (call.acks, deadline.saturating_since(self.clock().now()));
             // Owned, so that a late answer can be waited for by a task.
-            let mut sending: LateAnswer =
-                Box::pin(
-                    async move { send(&mut connection, command, is_asking, acks, limit).await },
-                );
+            let sent = async move { send(&mut connection, command, is_asking, acks, limit).await };
+            let mut sending: LateAnswer = Box::pin(sent);
             let answer = select! {
                 biased;
                 answer = within(self.clock(), deadline, sending.as_mut()) => answer,

@@ -15,7 +15,7 @@ pub(crate) const GATHERING_PAUSES: RangeInclusive<Duration> = millis(10, 10_000)
 pub(crate) const NAME_ALONE: Duration = Duration::from_millis(100);
 /// A courier whose yields take longer than this finds the tokio runtime busy.
 pub(crate) const SLOW_YIELD: Duration = Duration::from_millis(2);
-/// For how long a finding stands that a single look may repeat: that the tokio runtime is busy, so that
+/// For how long a finding is believed without another look: that the tokio runtime is busy, so that
 /// couriers do not yield; that a server refuses; that an address leads to two masters.
 pub(crate) const FINDING_LASTS: Duration = Duration::from_secs(1);
 

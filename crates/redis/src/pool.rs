@@ -1,4 +1,13 @@
-use std::{convert::identity, fmt, future::pending, sync::Arc, time::Duration};
+use std::{
+    convert::identity,
+    fmt,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use leasehold_core::{
@@ -243,7 +252,18 @@ impl RedisPool {
         let here = Handle::try_current().map(|here| here.id()).ok();
         match &self.runtime {
             Some(home) if Some(home.id()) != here => {
-                home.spawn(work).await.unwrap_or_else(|died| Err(no_runtime(&died)))
+                let has_begun = Arc::<AtomicBool>::default();
+                let begins = Arc::clone(&has_begun);
+                let working = home.spawn(async move {
+                    begins.store(true, Ordering::Relaxed);
+                    work.await
+                });
+                working.await.unwrap_or_else(|died| {
+                    let error = self.named(no_runtime(&died));
+                    // The script may have been sent before the tokio runtime stopped.
+                    let may_have_run = died.is_cancelled() && has_begun.load(Ordering::Relaxed);
+                    Err(if may_have_run { error.indeterminate() } else { error })
+                })
             }
             _ => work.await,
         }

@@ -7,9 +7,11 @@ use std::{
     time::Duration,
 };
 
+use leasehold_core::StoreErrorKind;
 use leasehold_testkit::{
-    RedisServer,
+    FaultProxy, Gate, Patience, RedisServer,
     contract::{alice, ttl},
+    proxy::{Action, Rule},
 };
 
 use super::support::{PATIENCE, calls, config, connect_with, granted};
@@ -159,6 +161,30 @@ fn a_pool_whose_tokio_runtime_has_ended_fails_and_does_not_panic() {
     });
     let error = runtime().block_on(pool.call(&script, [], [])).expect_err("nobody is there");
     assert!(error.to_string().contains("tokio runtime"), "{error}");
+}
+
+#[test]
+fn a_call_that_was_sent_before_its_tokio_runtime_ended_may_have_run() {
+    let server = RedisServer::builder().tcp().start();
+    let proxy = FaultProxy::before(&server);
+    let gate = Gate::new();
+    proxy.inject(Rule::new(Action::Hold(gate.clone())).containing("EVAL").always());
+    let runtime = || tokio::runtime::Runtime::new().expect("a tokio runtime");
+    let home = runtime();
+    let pool = home.block_on(async {
+        let config = config(&proxy.url()).command_timeout(PATIENCE);
+        leasehold_redis::RedisPool::new(&config).expect("a pool")
+    });
+    let ended = runtime().block_on(async {
+        let script = leasehold_redis::Script::new("return 1");
+        let call = tokio::spawn(async move { pool.call(&script, [], []).await });
+        let is_sent = async || (gate.arrived() >= 1).then_some(());
+        Patience::of(PATIENCE).until_async(is_sent).await.expect("it is sent");
+        home.shutdown_background();
+        call.await.expect("no panic")
+    });
+    let error = ended.expect_err("nobody reads the answer");
+    assert_eq!(error.kind(), StoreErrorKind::Indeterminate, "{error}");
 }
 
 /// Calls of a gate may take longer than commands of a lock.
