@@ -34,9 +34,9 @@ const NAMES: usize = 100;
 /// caller, its copy, and the wait for it; and one for each timer.
 const ALLOCATIONS: u64 = 20;
 
-/// The timers of a pair: of the call that waits for the lock, of the copy of its release, and of the call
-/// that waits for the release.
-const TIMERS: u64 = 3;
+/// The timers of a pair: of the call that waits for the lock, of the release and of its copy, and of the
+/// call that waits for the release, if that is not answered at once.
+const TIMERS: [(bool, u64); 2] = [(false, 3), (true, 4)];
 
 /// A free lock under each name: a store that does nothing but answer, at once or when it is polled
 /// again.
@@ -192,12 +192,12 @@ async fn a_pair_allocates_no_more_than_it_did() {
 
 #[tokio::test]
 async fn a_pair_wakes_no_task_but_its_own() {
-    for answers_later in [false, true] {
+    for (answers_later, timers) in TIMERS {
         let scene = Scene::new(answers_later);
         // The first lease tells the tasks of the runtime when to look.
         scene.pairs().await;
         let tasks = Handle::current().metrics().num_alive_tasks();
-        let timers = scene.timers() + TIMERS * NAMES as u64;
+        let timers = scene.timers() + timers * NAMES as u64;
         scene.pairs().await;
         let after = (scene.timers(), Handle::current().metrics().num_alive_tasks());
         assert_eq!(after, (timers, tasks), "timers and tasks");
