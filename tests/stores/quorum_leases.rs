@@ -217,14 +217,14 @@ async fn a_hold_of_a_lease_that_was_released_meanwhile_is_not_sent_again() {
     let rules: Vec<_> = (0..3).map(|number| network.proxy(number).inject(rule(number))).collect();
     let sent = || -> u64 { (0..3).map(|number| network.proxy(number).struck(rules[number])).sum() };
     let holding = holder.clone();
-    let hold = tokio::spawn(async move { holding.hold(alice(1), fence, (2, 1), ttl(60)).await });
+    let sending = tokio::spawn(async move { holding.hold(alice(1), fence, (2, 1), ttl(60)).await });
     let is_late = async || (gate.arrived() > 0).then_some(());
     Patience::of(PATIENCE).until_async(is_late).await.expect("it is sent to all that have it");
     let released = holder.release(alice(1), fence, None).await.expect("two of three are free");
     assert_eq!(released, ReleaseAnswer::Released);
     let before = sent();
     gate.open();
-    let held = hold.await.expect("no panic").expect("the lease is not known any more");
+    let held = sending.await.expect("no panic").expect("the lease is not known any more");
     assert_eq!((held, sent()), (HoldAnswer::Gone, before));
 }
 
