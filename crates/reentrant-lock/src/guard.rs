@@ -238,7 +238,7 @@ impl SharedLease {
         let sent = match engine.hold(lease, update) {
             Some(hold) => {
                 let by = engine.clock.now() + engine.timing.command_deadline(lease.ttl());
-                // Most wait for longer than a command takes, and need no timer for that.
+                // Most wait for longer than a command takes: its failure ends their wait.
                 let until = until.filter(|until| *until < by);
                 hold.wait(until.unwrap_or(by), until.is_none(), true).await.map(|_| ())
             }

@@ -104,7 +104,7 @@ impl fmt::Debug for LockList {
     }
 }
 
-/// Why some locks, or one, are missing in a [`LockList`](super::LockList).
+/// Why some locks, or one, are missing in a [`LockList`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {

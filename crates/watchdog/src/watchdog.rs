@@ -162,7 +162,7 @@ impl Driver {
         let Ok(name) = LockName::new(Subject::PROBE) else { return };
         let store = Arc::clone(&self.store);
         self.in_flight.spawn(async move {
-            // The store itself notes the answer. It is no longer awaited when the next probe is sent.
+            // The store itself notes the answer. None is in flight when the next probe is due.
             let _ = store.ask(now, Inspect { names: vec![name] }, now + TICK / 2).await;
             None
         });

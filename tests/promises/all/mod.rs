@@ -2,7 +2,7 @@
 
 mod cancelled;
 
-use std::{future::IntoFuture, time::Duration};
+use std::{future::IntoFuture, pin::Pin, time::Duration};
 
 use leasehold::{
     AllGuard, LockName, LockRuntime, LossReason, Released,
@@ -13,7 +13,7 @@ use leasehold::{
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
-use crate::support::{World, is_taken_away, millis, on_every_store, secs};
+use crate::support::{World, is_taken_away, millis, on_every_store, poll_once, secs};
 
 const NAMES: [&str; 3] = ["c", "a", "b"];
 
@@ -123,7 +123,10 @@ on_every_store! {
         let locks = world.runtime(1);
         let guard = all(&locks).await;
         locks.force_release("b").await.unwrap();
-        let lost = guard.lost().await;
+        let mut until_lost = guard.lost();
+        let lost = (&mut until_lost).await;
+        // A loop around `select!` polls it on.
+        assert!(poll_once(Pin::new(&mut until_lost)).is_pending(), "a loss is told once");
         assert_eq!(lost.lock.as_str(), "b");
         assert!(is_taken_away(lost.reason), "{lost}");
         assert!(!guard.are_held() && guard["a"].is_held());

@@ -130,7 +130,7 @@ impl AllLeases {
         self.iter().map(Lease::remaining).min().unwrap_or_default()
     }
 
-    /// Returns a future that borrows nothing, and resolves when the first of the leases is over, to
+    /// Returns a future that borrows nothing, and resolves once, when the first of the leases is over, to
     /// which one, and why. After a release it resolves with
     /// [`LossReason::Gone`](leasehold_core::lease::LossReason::Gone).
     pub fn lost(&self) -> impl Future<Output = LeaseLost> + Send + Unpin + use<> {
@@ -138,7 +138,8 @@ impl AllLeases {
             .iter()
             .cloned()
             .map(|lease| lease.lost().map(move |end| LeaseLost::at_end(&lease.0, end)));
-        select_all(lost).map(|(first, ..)| first)
+        // A loop around `select!` may poll it on.
+        select_all(lost).map(|(first, ..)| first).fuse()
     }
 
     /// The first lease that is lost already.

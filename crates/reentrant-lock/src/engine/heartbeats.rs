@@ -40,6 +40,7 @@ impl HeartbeatTask {
         let (agenda, clock) = (Arc::clone(&self.agenda), Arc::clone(&self.clock));
         loop {
             let now = clock.now();
+            // A block of its own: the engine is not held over the wait.
             {
                 let Some(engine) = self.engine.upgrade() else { return };
                 if now >= self.sent_at + PLACE_PAUSE {

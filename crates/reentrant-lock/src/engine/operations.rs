@@ -3,7 +3,6 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
 use leasehold_core::{
     AcquisitionId, Fence, Instant, LockName, Mutex, NamePattern, StoreError,
     lease::{LeaseState, LossReason},
@@ -11,7 +10,7 @@ use leasehold_core::{
     outage::{OutageWatch, WatchedStore},
     store::{ForceRelease, ForceReleaseAnswer, Inspect, Inspection, only},
 };
-use leasehold_watchdog::{HeldLease, Watchdog, Watches};
+use leasehold_watchdog::{Watchdog, Watches};
 use tokio::{select, sync::watch};
 
 use crate::{
@@ -257,13 +256,15 @@ impl Engine {
 
     async fn until_given_back(&self) {
         loop {
-            let leases = self.watches.leases();
-            let held = leases.iter().filter(|lease| lease.is_held());
-            let lost: Vec<_> = held.map(HeldLease::lost).collect();
-            if lost.is_empty() {
+            let mut leases = self.watches.leases();
+            leases.retain(|lease| lease.is_held());
+            if leases.is_empty() {
                 return;
             }
-            join_all(lost).await;
+            // One after the other: each that is awaited has a timer.
+            for lease in leases {
+                let _ = lease.lost().await;
+            }
         }
     }
 

@@ -23,8 +23,10 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Unconfirmed {
     deliveries: Slots<PendingDelivery>,
-    /// How many of them count against the limit.
-    limited: usize,
+    /// How many of them are of [`Bound::Command`].
+    commands: usize,
+    /// How many of them are of [`Bound::Late`].
+    late: usize,
     /// The locks of releases that failed, from a shutdown on.
     failed: Option<Vec<LockName>>,
     /// The locks of releases that were dropped, and are not told yet.
@@ -35,7 +37,18 @@ struct Unconfirmed {
 struct PendingDelivery {
     /// The lock that stays closed until this is done.
     closed: Option<LockName>,
-    is_limited: bool,
+    bound: Bound,
+}
+
+/// What limits the number of commands of a kind.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    /// The release of a turn: there is one for each lock.
+    Turn,
+    /// Any other command.
+    Command,
+    /// A withdrawal whose ttl is over.
+    Late,
 }
 
 impl Default for Outbox {
@@ -51,20 +64,32 @@ impl Default for Outbox {
 
 impl Outbox {
     const BACKGROUND: usize = 64;
-    /// The most commands beside releases of turns. What exceeds it ends by its ttl.
+    /// The most commands beside releases of turns and late withdrawals. What exceeds it ends by its ttl.
     const MAX: usize = 64 * 1024;
+    /// The most late withdrawals. The oldest stay: later acquires of an outage mostly were not sent.
+    const MAX_LATE: usize = 16 * 1024;
 
     /// Counts a command as pending; `None` when there are too many.
     pub(super) fn add(&self, delivery: &Delivery) -> Option<Key> {
         let mut state = self.state.lock();
         let closed = delivery.is_release().then(|| delivery.name.clone());
-        let is_limited = delivery.turn.is_none();
-        if is_limited && state.limited >= Self::MAX {
+        let bound = if delivery.turn.is_some() { Bound::Turn } else { Bound::Command };
+        if !state.enter(bound) {
             state.failed(closed);
             return None;
         }
-        state.limited += usize::from(is_limited);
-        Some(state.deliveries.insert(PendingDelivery { closed, is_limited }))
+        Some(state.deliveries.insert(PendingDelivery { closed, bound }))
+    }
+
+    /// A withdrawal goes on after its ttl; `false` when too many do.
+    pub(super) fn becomes_late(&self, key: Key) -> bool {
+        let mut state = self.state.lock();
+        let is_admitted = state.enter(Bound::Late);
+        if is_admitted && let Some(pending) = state.deliveries.get_mut(key) {
+            let before = std::mem::replace(&mut pending.bound, Bound::Late);
+            state.leave(before);
+        }
+        is_admitted
     }
 
     pub(super) fn done(&self, key: Key, end: DeliveryEnd) {
@@ -138,9 +163,29 @@ impl Unconfirmed {
         self.deliveries.iter().filter_map(|pending| pending.closed.as_ref())
     }
 
+    /// Counts one more; `false` when there are too many.
+    fn enter(&mut self, bound: Bound) -> bool {
+        let (count, most) = match bound {
+            Bound::Turn => return true,
+            Bound::Command => (&mut self.commands, Outbox::MAX),
+            Bound::Late => (&mut self.late, Outbox::MAX_LATE),
+        };
+        let has_room = *count < most;
+        *count += usize::from(has_room);
+        has_room
+    }
+
+    fn leave(&mut self, bound: Bound) {
+        match bound {
+            Bound::Turn => {}
+            Bound::Command => self.commands -= 1,
+            Bound::Late => self.late -= 1,
+        }
+    }
+
     fn done(&mut self, key: Key, end: DeliveryEnd) {
         let Some(pending) = self.deliveries.remove(key) else { return };
-        self.limited -= usize::from(pending.is_limited);
+        self.leave(pending.bound);
         if end == DeliveryEnd::Unconfirmed {
             self.failed(pending.closed);
         }
@@ -169,4 +214,38 @@ pub(super) fn warn_of(locks: &BTreeSet<LockName>) {
         "releases are not confirmed, and nobody waits for them any more: each lock may stay closed until \
          its ttl is over; call drain() before main returns"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::{
+        AcquisitionId, Class, Instant, LockName, RuntimeId, Ttl, metric::Metrics,
+    };
+    use uuid::Uuid;
+
+    use super::{
+        super::delivery::{Delivery, DeliveryKind},
+        *,
+    };
+
+    fn withdrawal(number: usize) -> Delivery {
+        let name = LockName::new("orders/42").unwrap();
+        let metrics = Metrics::default().class(&Class::default());
+        let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), number as u64);
+        let (now, ttl) = (Instant::default(), Ttl::default());
+        Delivery::of(now, &name, &metrics, id, ttl, DeliveryKind::Withdraw)
+    }
+
+    #[test]
+    fn late_withdrawals_have_a_limit_of_their_own() {
+        let outbox = Outbox::default();
+        let late: Vec<_> =
+            (0..Outbox::MAX_LATE).map(|number| outbox.add(&withdrawal(number)).unwrap()).collect();
+        assert!(late.iter().all(|key| outbox.becomes_late(*key)));
+        let others: Vec<_> = (0..Outbox::MAX).map_while(|n| outbox.add(&withdrawal(n))).collect();
+        assert_eq!(others.len(), Outbox::MAX, "those that are late do not count");
+        assert!(outbox.add(&withdrawal(0)).is_none() && !outbox.becomes_late(others[0]));
+        outbox.done(late[0], DeliveryEnd::Gone);
+        assert!(outbox.becomes_late(others[0]) && outbox.add(&withdrawal(0)).is_some());
+    }
 }

@@ -55,7 +55,9 @@ impl Sending {
         let failure = self.failure.borrow().clone();
         let may_come = failure.as_ref().is_none_or(|error| error.kind().is_transient());
         if end == DeliveryEnd::Unconfirmed && may_come && self.delivery.is_withdrawal() {
-            self.is_late = true;
+            self.is_late = self.engine.outbox.becomes_late(self.key);
+        }
+        if self.is_late {
             let (engine, limit) = (&self.engine, Arc::clone(&self.engine.outbox.late));
             let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));
             engine.spawn(send_late(weak, clock, limit, self.key, self.delivery.clone()));

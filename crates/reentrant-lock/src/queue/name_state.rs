@@ -34,8 +34,7 @@ use super::{
 ///    - how a withdrawal is sent, to [`withdrawals`](Self::withdrawals): that it is about to be
 ///      before the lock is let go of, that it was refused, and that it is over;
 ///    - how a release is sent: [`on_release_send`](Self::on_release_send),
-///      [`has_lost_messages`](Self::has_lost_messages), [`on_release_left`](Self::on_release_left),
-///      [`on_release_given_up`](Self::on_release_given_up);
+///      [`on_release_left`](Self::on_release_left), [`on_release_given_up`](Self::on_release_given_up);
 ///    - what the store answers: [`on_first_reply`](Self::on_first_reply),
 ///      [`on_reply`](Self::on_reply), [`on_confirmation`](Self::on_confirmation),
 ///      [`on_release_reply`](Self::on_release_reply);
