@@ -56,7 +56,7 @@ pub type CredentialsFuture<'a> =
 /// An async closure without arguments is a provider:
 ///
 /// ```
-/// # use leasehold_core::{Credentials, CredentialsProvider};
+/// # use leasehold_redis::{Credentials, CredentialsProvider};
 /// # fn is_provider(_: impl CredentialsProvider) {}
 /// is_provider(|| async {
 ///     let password = std::fs::read_to_string("/run/secrets/redis")?;
