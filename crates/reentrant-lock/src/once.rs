@@ -1,4 +1,4 @@
-//! Runs of which there is one at a time, and none for a while after a success.
+//! Work that is done once: one caller at a time runs it, and after a success nobody does for a while.
 
 use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
