@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    future::Future,
+    future::{Future, pending},
     num::NonZeroU64,
     ops::{Add, Sub},
     pin::Pin,
@@ -32,6 +32,18 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The time since the Unix epoch, which may step; for the fences of the embedded store.
     // ADR 0007
     fn unix_time(&self) -> Duration;
+}
+
+/// Resolves once it is `at`; without a time never, and no timer is made.
+///
+/// # Cancel safety
+///
+/// As that of [`Clock::sleep_until`].
+pub async fn sleep_until_some(clock: &dyn Clock, at: Option<Instant>) {
+    match at {
+        Some(at) => clock.sleep_until(at).await,
+        None => pending().await,
+    }
 }
 
 /// Runs some work; returns `None` if the deadline comes first.

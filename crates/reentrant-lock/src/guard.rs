@@ -171,8 +171,7 @@ impl Guard {
             return Ok(Released::Ended);
         };
         // ADR 0001
-        let until = engine.clock.now() + engine.timing.command_deadline(held.lease.ttl());
-        let error = match release.wait(until, true, false).await {
+        let error = match release.wait(None, false).await {
             Ok(DeliveryEnd::Released) => return Ok(Released::Ended),
             Ok(DeliveryEnd::Kept { remaining }) => return Ok(Released::Kept { remaining }),
             Ok(DeliveryEnd::Lost(reason)) => return Err(lost(reason)),
@@ -236,12 +235,7 @@ impl SharedLease {
     ) -> Result<(), ReenterError> {
         let lease = &self.lease;
         let sent = match engine.hold(lease, update) {
-            Some(hold) => {
-                let by = engine.clock.now() + engine.timing.command_deadline(lease.ttl());
-                // Most wait for longer than a command takes: its failure ends their wait.
-                let until = until.filter(|until| *until < by);
-                hold.wait(until.unwrap_or(by), until.is_none(), true).await.map(|_| ())
-            }
+            Some(hold) => hold.wait(until, true).await.map(|_| ()),
             None => Ok(()),
         };
         // The answer may have been awaited for longer than the lease was believed.

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use leasehold_core::{LockName, Terms, lease::Grant};
 
-use crate::slots::Key;
+use crate::Key;
 
 /// How a renewal ended, for a turn that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,9 +73,9 @@ mod tests {
     use leasehold_core::{
         AcquisitionId, Entropy, Fence, Instant, SystemEntropy, Ttl, store::Granted,
     };
+    use slotmap::SlotMap;
 
     use super::*;
-    use crate::slots::Slots;
 
     fn turn(ttl: u64) -> Arc<Grant> {
         let ttl = Ttl::new(Duration::from_secs(ttl)).unwrap();
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_command_has_room_once_it_has_begun_and_until_it_is_full() {
         let (mut batches, one, other) = (Batches::default(), turn(60), turn(66));
-        let key = Slots::default().insert(());
+        let key = SlotMap::new().insert(());
         assert!(!batches.have_room() && !batches.have_room_for(one.terms()));
         for _ in 1..RenewalBatch::MAX {
             batches.add(key, &one, Duration::from_secs(10));

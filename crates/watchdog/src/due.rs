@@ -1,13 +1,14 @@
 use std::{collections::BTreeSet, mem};
 
 use leasehold_core::Instant;
+use slotmap::SlotMap;
 
-use crate::slots::{Key, Slots};
+use crate::Key;
 
 /// Things that fall due, each at its own instant, which may change.
 #[derive(Debug)]
 pub struct DueQueue<T> {
-    things: Slots<(Instant, T)>,
+    things: SlotMap<Key, (Instant, T)>,
     order: BTreeSet<(Instant, Key)>,
     /// Until when the task sleeps that waits for what is due.
     sleeps_until: Instant,
@@ -15,7 +16,7 @@ pub struct DueQueue<T> {
 
 impl<T> Default for DueQueue<T> {
     fn default() -> Self {
-        let (things, order) = (Slots::default(), BTreeSet::new());
+        let (things, order) = (SlotMap::new(), BTreeSet::new());
         Self { things, order, sleeps_until: Instant::default() }
     }
 }
@@ -95,13 +96,13 @@ impl<T> DueQueue<T> {
 
     /// Every thing, in an order that does not depend on their times.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.things.iter().map(|(_, thing)| thing)
+        self.things.values().map(|(_, thing)| thing)
     }
 
     /// Takes everything out.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.order.clear();
-        self.things.drain().map(|(_, thing)| thing)
+        mem::take(&mut self.things).into_iter().map(|(_, (_, thing))| thing)
     }
 }
 

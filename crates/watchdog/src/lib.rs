@@ -12,7 +12,6 @@ mod durations;
 mod lease;
 mod plan;
 mod renewal;
-mod slots;
 #[cfg(test)]
 mod tests;
 mod watchdog;
@@ -21,6 +20,7 @@ mod watches;
 pub use due::DueQueue;
 pub use lease::{HeldLease, Lost, ReleasedLease, Share};
 pub use plan::{RenewalPlan, Renewing};
-pub use slots::{Key, Slots};
+#[doc(no_inline)]
+pub use slotmap::DefaultKey as Key;
 pub use watchdog::{TurnKeeper, Watchdog};
 pub use watches::{Watch, Watches};

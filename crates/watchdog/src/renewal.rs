@@ -9,9 +9,9 @@ use leasehold_core::{
 };
 
 use crate::{
+    Key,
     batch::{Attempt, RenewalBatch},
     lease::HeldLease,
-    slots::Key,
     watches::{Watch, Watches},
 };
 

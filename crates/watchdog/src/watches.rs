@@ -15,12 +15,12 @@ use leasehold_core::{
 use tokio::sync::Notify;
 
 use crate::{
+    Key,
     batch::{Attempt, Batches, RenewalBatch},
     due::DueQueue,
     durations::{EARLY, LATER},
     lease::{HeldLease, Share},
     plan::RenewalPlan,
-    slots::Key,
 };
 
 /// The turns that a [`Watchdog`](crate::Watchdog) watches, shared with its task.

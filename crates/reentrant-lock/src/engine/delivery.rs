@@ -53,8 +53,9 @@ impl Delivery {
         release: TurnRelease,
     ) -> Self {
         let TurnRelease { turn: TurnId { id, first }, ttl, closed_until, via, hurry } = release;
-        let kind = DeliveryKind::Release(first);
-        Self { closed_until, via, hurry, ..Self::of(now, name, metrics, id, ttl, kind) }
+        let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
+        let (kind, turn, belief) = (DeliveryKind::Release(first), None, None);
+        Self { name, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
     }
 
     /// The count of holds of a lease. It extends the lease, so there is none after a loss.

@@ -1,7 +1,8 @@
 use std::{collections::BTreeSet, pin::pin, sync::Arc};
 
 use leasehold_core::{Clock, Instant, LockName, Mutex};
-use leasehold_watchdog::{Key, Slots};
+use leasehold_watchdog::Key;
+use slotmap::SlotMap;
 use tokio::{
     select,
     sync::{Notify, Semaphore},
@@ -15,14 +16,14 @@ pub(crate) struct Outbox {
     state: Mutex<Unconfirmed>,
     changed: Notify,
     /// Commands that no task waits for: only so many are sent at a time.
-    pub(super) background: Semaphore,
+    pub(super) background: Arc<Semaphore>,
     /// Withdrawals whose ttl is over: one at a time is sent, or pauses.
     pub(super) late: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
 struct Unconfirmed {
-    deliveries: Slots<PendingDelivery>,
+    deliveries: SlotMap<Key, PendingDelivery>,
     /// How many of them are of [`Bound::Command`].
     commands: usize,
     /// How many of them are of [`Bound::Late`].
@@ -56,7 +57,7 @@ impl Default for Outbox {
         Self {
             state: Mutex::default(),
             changed: Notify::new(),
-            background: Semaphore::new(Self::BACKGROUND),
+            background: Arc::new(Semaphore::new(Self::BACKGROUND)),
             late: Arc::new(Semaphore::new(1)),
         }
     }
@@ -137,7 +138,7 @@ impl Outbox {
                 let state = self.state.lock();
                 // In the end only releases are awaited.
                 let is_awaited = |one: &PendingDelivery| now < soon || one.closed.is_some();
-                if now >= deadline || !state.deliveries.iter().any(is_awaited) {
+                if now >= deadline || !state.deliveries.values().any(is_awaited) {
                     let failed = state.failed.iter().flatten();
                     let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
                     return locks.into_iter().collect();
@@ -160,7 +161,7 @@ impl Outbox {
 
 impl Unconfirmed {
     fn closed(&self) -> impl Iterator<Item = &LockName> {
-        self.deliveries.iter().filter_map(|pending| pending.closed.as_ref())
+        self.deliveries.values().filter_map(|pending| pending.closed.as_ref())
     }
 
     /// Counts one more; `false` when there are too many.

@@ -33,7 +33,7 @@ pub(crate) struct RepeatRules {
     doubtful: bool,
     /// The first copy that asked to keep the lock closed: when it was sent, and for how long.
     first_keep: Option<(Instant, Duration)>,
-    outcome: Option<DeliveryEnd>,
+    end: Option<DeliveryEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,17 +86,22 @@ impl RepeatRules {
         Self { expires, belief, send_at: Some(now), ..Self::default() }
     }
 
-    pub(crate) fn next(&self, now: Instant) -> NextStep {
-        match (self.outcome, self.send_at) {
-            (Some(outcome), _) => NextStep::Done(outcome),
-            (None, _) if now >= self.expires && self.in_flight == 0 => {
-                NextStep::Done(DeliveryEnd::Unconfirmed)
-            }
+    pub(crate) fn next(&mut self, now: Instant) -> NextStep {
+        if now >= self.expires && self.in_flight == 0 {
+            self.end.get_or_insert(DeliveryEnd::Unconfirmed);
+        }
+        match (self.end, self.send_at) {
+            (Some(end), _) => NextStep::Done(end),
             (None, _) if now >= self.expires => NextStep::Wait(None),
             (None, Some(at)) if now >= at => NextStep::Send,
             (None, Some(at)) => NextStep::Wait(Some(at.min(self.expires))),
             (None, None) => NextStep::Wait(None),
         }
+    }
+
+    /// How it ended; `None` before that.
+    pub(crate) fn end(&self) -> Option<DeliveryEnd> {
+        self.end
     }
 
     pub(crate) fn is_unsent(&self) -> bool {
@@ -118,7 +123,7 @@ impl RepeatRules {
         reply: &Result<ReleaseAnswer, StoreError>,
     ) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.outcome = match reply {
+        self.end = match reply {
             Ok(ReleaseAnswer::Kept { remaining }) => {
                 Some(DeliveryEnd::Kept { remaining: *remaining })
             }
@@ -144,7 +149,7 @@ impl RepeatRules {
 
     /// The next turn has begun, so this one has ended.
     pub(crate) fn on_next_turn(&mut self) {
-        self.outcome = Some(DeliveryEnd::Released);
+        self.end = Some(DeliveryEnd::Released);
     }
 
     /// What it means at `now` that the server does not have the lease, and says why.
@@ -201,8 +206,7 @@ mod tests {
 
     fn gone_at(mut release: RepeatRules, now: u64) -> DeliveryEnd {
         release.on_reply(at(now), 0.0, &Ok(ReleaseAnswer::Gone));
-        let NextStep::Done(outcome) = release.next(at(now)) else { panic!("it was answered") };
-        outcome
+        release.end().expect("it was answered")
     }
 
     #[test]

@@ -1,26 +1,27 @@
 use std::{
-    future::Future,
+    future::poll_fn,
     mem,
-    pin::Pin,
     sync::{Arc, Weak},
+    task::Poll,
     time::Duration,
 };
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::future::BoxFuture;
 use leasehold_core::{
-    Clock, Instant, LockName, StoreError, StoreErrorKind, backoff,
+    Clock, Instant, StoreError, StoreErrorKind, backoff,
     lease::LossReason,
+    sleep_until_some,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
 };
 use leasehold_watchdog::{HeldLease, Key};
 use tokio::{
     select,
-    sync::{Semaphore, SemaphorePermit, watch},
+    sync::{OwnedSemaphorePermit, Semaphore},
 };
 
 use crate::{
-    durations::{LATE, MOMENT, PLACE_PAUSE},
-    queue::{NextPlace, NextTurn, TimedAnswer, TurnId, unheard},
+    durations::{LATE, PLACE_PAUSE},
+    queue::{NextPlace, NextTurn, TimedAnswer, unheard},
     timing::closed_for,
 };
 
@@ -31,112 +32,179 @@ use super::{
     repeat_rules::{DeliveryEnd, NextStep, RepeatRules},
 };
 
-/// Sends a command again and again until it is answered. If it is dropped before, for example by a tokio
-/// runtime that stops, the command counts as unconfirmed.
-#[derive(Debug)]
+/// A command in the hands of the task that waits for its answer. Dropped before it is answered, as
+/// with a cancelled future, it goes on in the runtime from where it stands.
+///
+/// It counts as pending. Never drop it inside of a lock of the engine.
+#[must_use = "dropped at once, it goes on in the runtime"]
+pub(crate) struct Cleanup {
+    engine: Arc<Engine>,
+    /// `None` once it is over, or goes on in the runtime.
+    sending: Option<Box<Sending>>,
+}
+
+impl Cleanup {
+    /// Makes a command pending; `None` when too many are.
+    pub(super) fn new(engine: &Engine, delivery: Delivery) -> Option<Self> {
+        let engine = engine.me.upgrade()?;
+        let Some(key) = engine.outbox.add(&delivery) else {
+            delivery.count(DeliveryEnd::Unconfirmed);
+            return None;
+        };
+        let rules = RepeatRules::new(engine.clock.now(), delivery.expires, delivery.belief);
+        let sending = Sending {
+            engine: Arc::clone(&engine),
+            delivery: Arc::new(delivery),
+            key,
+            rules,
+            copies: Vec::new(),
+            permit: None,
+            next: None,
+            failure: None,
+        };
+        Some(Self { engine, sending: Some(Box::new(sending)) })
+    }
+
+    /// Waits until the command is done, and until `until` at most, or else for as long as its first copy
+    /// may take. Then it goes on in the runtime.
+    ///
+    /// `is_enough`: a copy that failed also ends the wait.
+    pub(crate) async fn wait(
+        mut self,
+        until: Option<Instant>,
+        is_enough: bool,
+    ) -> Result<DeliveryEnd, StoreError> {
+        let Self { engine, sending: Some(sending) } = &mut self else { return Err(unheard()) };
+        let deadline = engine.timing.command_deadline(sending.delivery.ttl);
+        let by = until.unwrap_or_else(|| engine.clock.now() + deadline);
+        loop {
+            // The store answers the first copy in time: that needs no timer here.
+            let limit = (until.is_some() || sending.failure.is_some()).then_some(by);
+            select! {
+                biased;
+                error = engine.until_forked() => return Err(error),
+                () = sending.step() => {}
+                () = sleep_until_some(&*engine.clock, limit) => break,
+            }
+            match sending.rules.end() {
+                Some(DeliveryEnd::Unconfirmed) => break,
+                Some(end) => return Ok(end),
+                None if is_enough && sending.failure.is_some() => break,
+                None => {}
+            }
+        }
+        Err(sending.failure.clone().unwrap_or_else(unheard))
+    }
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let Some(sending) = self.sending.take().filter(|sending| sending.rules.end().is_none())
+        else {
+            return;
+        };
+        if self.engine.is_forked() {
+            return mem::forget(sending);
+        }
+        let Delivery { name, turn, belief, .. } = &*sending.delivery;
+        if let Some(turn) = turn.filter(|_| belief.is_some()) {
+            self.engine.with(name, |entry, _| entry.state.on_release_left(turn));
+        }
+        self.engine.spawn(sending.run());
+    }
+}
+
+/// A command that is sent again and again until it is answered. If it is dropped before, for example by
+/// a tokio runtime that stops, the command counts as unconfirmed.
 // ADR 0003
 struct Sending {
     engine: Arc<Engine>,
-    delivery: Delivery,
+    delivery: Arc<Delivery>,
     key: Key,
+    rules: RepeatRules,
+    /// The copies in flight.
+    copies: Vec<CopyFuture>,
+    /// Of the copies in flight, if no task waits for them.
+    permit: Option<OwnedSemaphorePermit>,
+    /// The place that the last copy queues.
+    next: Option<NextPlace>,
     /// Why the last copy failed that did.
-    failure: watch::Sender<Option<StoreError>>,
-    /// How it ended; `None` before that.
-    end: Option<DeliveryEnd>,
-    /// Whether it goes on as a late withdrawal.
-    is_late: bool,
+    failure: Option<StoreError>,
 }
+
+type CopyFuture = BoxFuture<'static, TimedAnswer<ReleaseAnswer>>;
 
 impl Sending {
     /// Sends until the command is answered or has expired; dropping the future gives it up.
-    async fn run(mut self) -> Result<DeliveryEnd, StoreError> {
-        let end = self.send().await;
-        self.end = Some(end);
-        let failure = self.failure.borrow().clone();
-        let may_come = failure.as_ref().is_none_or(|error| error.kind().is_transient());
-        if end == DeliveryEnd::Unconfirmed && may_come && self.delivery.is_withdrawal() {
-            self.is_late = self.engine.outbox.becomes_late(self.key);
-        }
-        if self.is_late {
-            let (engine, limit) = (&self.engine, Arc::clone(&self.engine.outbox.late));
-            let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));
-            engine.spawn(send_late(weak, clock, limit, self.key, self.delivery.clone()));
-        }
-        drop(self);
-        match end {
-            DeliveryEnd::Unconfirmed => Err(failure.unwrap_or_else(unheard)),
-            end => Ok(end),
+    async fn run(mut self: Box<Self>) {
+        while self.rules.end().is_none() {
+            self.step().await;
         }
     }
 
-    async fn send(&self) -> DeliveryEnd {
-        let Self { engine, delivery, .. } = self;
-        let mut now = engine.clock.now();
-        let mut rules = RepeatRules::new(now, delivery.expires, delivery.belief);
-        let mut copies = FuturesUnordered::new();
-        let (mut permit, mut next) = (None, None);
-        loop {
-            match rules.next(now) {
-                NextStep::Done(end) => return end,
-                NextStep::Send => {
-                    let is_first = rules.is_unsent();
-                    if copies.is_empty() && !delivery.is_awaited(is_first) {
-                        permit = self.permit(now).await;
-                        now = engine.clock.now();
-                        if now >= delivery.expires {
-                            continue;
-                        }
-                    }
-                    let Ok(place) = self.next_place(is_first) else {
-                        rules.on_next_turn();
-                        continue;
-                    };
-                    next = place;
-                    let keep = closed_for(delivery.closed_until, now);
-                    // If a place depends on it, another copy follows whether or not this one is
-                    // answered, as a heartbeat would.
-                    let pause = |next: NextPlace| engine.timing.heartbeat_pause(next.terms.ttl);
-                    rules.on_send(now, keep, next.map(|next| now + pause(next)));
-                    copies.push(send_copy(engine, delivery, keep, next, now));
-                }
-                NextStep::Wait(until) => {
-                    let may_hurry = match delivery.kind {
-                        DeliveryKind::Release(_) => next.is_some(),
-                        DeliveryKind::Withdraw => copies.is_empty(),
-                        DeliveryKind::Hold { .. } => false,
-                    };
-                    let answer = select! {
-                        biased;
-                        Some(answer) = copies.next() => answer,
-                        () = delivery.hurry.notified(), if may_hurry => {
-                            now = engine.clock.now();
-                            rules.on_copy_due(now);
-                            continue;
-                        }
-                        () = engine.clock.sleep_until(until.unwrap_or(now)), if until.is_some() => {
-                            now = engine.clock.now();
-                            continue;
-                        }
-                    };
-                    now = engine.clock.now();
-                    permit = permit.filter(|_| !copies.is_empty());
-                    let jitter = answer.result.as_ref().err().map(|_| engine.entropy.fraction());
-                    rules.on_reply(now, jitter.unwrap_or_default(), &answer.result);
-                    if !self.on_reply(answer) {
-                        rules.on_next_turn();
-                    }
-                }
+    /// Sends a copy if one is due, and waits for an answer or for the time of the next copy. Dropping the
+    /// future loses nothing: the next call goes on.
+    async fn step(&mut self) {
+        let mut now = self.engine.clock.now();
+        if self.rules.next(now) == NextStep::Send {
+            now = self.send(now).await;
+        }
+        let NextStep::Wait(due) = self.rules.next(now) else { return };
+        let may_hurry = match self.delivery.kind {
+            DeliveryKind::Release(_) => self.next.is_some(),
+            DeliveryKind::Withdraw => self.copies.is_empty(),
+            DeliveryKind::Hold { .. } => false,
+        };
+        select! {
+            biased;
+            Some(answer) = next_answer(&mut self.copies) => self.on_reply(answer),
+            () = self.delivery.hurry.notified(), if may_hurry => {
+                self.rules.on_copy_due(self.engine.clock.now());
+            }
+            () = sleep_until_some(&*self.engine.clock, due) => {}
+        }
+    }
+
+    /// Sends a copy, unless the next turn has begun, and returns the time.
+    async fn send(&mut self, mut now: Instant) -> Instant {
+        let is_first = self.rules.is_unsent();
+        if self.copies.is_empty() && !self.delivery.is_awaited(is_first) {
+            self.permit = permit(&self.engine, &self.delivery, now).await;
+            now = self.engine.clock.now();
+            if now >= self.delivery.expires {
+                return now;
             }
         }
+        let Ok(next) = self.next_place(is_first) else {
+            self.rules.on_next_turn();
+            return now;
+        };
+        let Self { engine, delivery, .. } = self;
+        let keep = closed_for(delivery.closed_until, now);
+        // If a place depends on it, another copy follows whether or not this one is answered, as a
+        // heartbeat would.
+        let again = next.map(|next| now + engine.timing.heartbeat_pause(next.terms.ttl));
+        let (engine, delivery) = (Arc::clone(engine), Arc::clone(delivery));
+        self.copies.push(Box::pin(async move {
+            let result = send_copy(&engine, &delivery, keep, next, now).await;
+            TimedAnswer { sent_at: now, result }
+        }));
+        self.rules.on_send(now, keep, again);
+        self.next = next;
+        now
     }
 
-    /// Counts the answer, and passes it to the state of the name; `false` when the next turn has
-    /// begun.
-    fn on_reply(&self, answer: TimedAnswer<ReleaseAnswer>) -> bool {
-        let Self { engine, delivery, failure, .. } = self;
+    /// Counts the answer, and passes it to the state of the name.
+    fn on_reply(&mut self, answer: TimedAnswer<ReleaseAnswer>) {
+        let Self { engine, delivery, rules, .. } = self;
+        let jitter = answer.result.as_ref().err().map(|_| engine.entropy.fraction());
+        rules.on_reply(engine.clock.now(), jitter.unwrap_or_default(), &answer.result);
+        if self.copies.is_empty() {
+            self.permit = None;
+        }
         if let Err(error) = &answer.result {
             engine.metrics.store().error(error.kind());
-            failure.send_replace(Some(error.clone()));
+            self.failure = Some(error.clone());
             // It has not run: nobody learns more by waiting for it.
             let has_not_run = error.is_answer() || error.kind() == StoreErrorKind::Definite;
             if has_not_run && delivery.is_withdrawal() {
@@ -145,57 +213,51 @@ impl Sending {
                 });
             }
         }
-        let is_answered =
-            answer.result.as_ref().map_or_else(|error| !error.kind().is_transient(), |_| true);
-        let Some(turn) = delivery.turn else { return true };
+        let is_transient = answer.result.as_ref().is_err_and(|error| error.kind().is_transient());
+        let Some(turn) = delivery.turn else { return };
         if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
             engine.saw(answer.sent_at, &delivery.name, granted);
         }
         let repeats = engine
             .with(&delivery.name, |entry, env| entry.state.on_release_reply(env, turn, answer));
-        repeats.unwrap_or(true) || is_answered
+        if is_transient && repeats == Some(false) {
+            rules.on_next_turn();
+        }
     }
 
     /// The place that is queued with the next copy, chosen with the first one.
     fn next_place(&self, is_first: bool) -> Result<Option<NextPlace>, NextTurn> {
-        let Delivery { name, turn, belief, .. } = &self.delivery;
+        let Delivery { name, turn, belief, .. } = &*self.delivery;
         let Some(turn) = turn.filter(|_| belief.is_none() || !is_first) else { return Ok(None) };
         let place = self.engine.with(name, |entry, env| entry.state.on_release_send(env, turn));
         place.unwrap_or(Ok(None))
     }
 
-    /// Bounds the commands that no task waits for; a further one waits a claim window at most. A
-    /// withdrawal goes at once when a call waits for it.
-    async fn permit(&self, now: Instant) -> Option<SemaphorePermit<'_>> {
-        let Engine { clock, entropy, timing, outbox, .. } = &*self.engine;
-        let left = self.delivery.expires.saturating_since(now) / 2;
-        // Those that begin together are not to be sent together in the end.
-        let patience = timing.claim_window(self.delivery.ttl).min(left);
-        let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
-        select! {
-            biased;
-            permit = outbox.background.acquire() => permit.ok(),
-            () = self.delivery.hurry.notified(), if self.delivery.is_withdrawal() => None,
-            () = clock.sleep_until(now + patience) => None,
-        }
+    /// Whether it goes on after its ttl: a withdrawal that the server may still have to execute.
+    fn becomes_late(&self) -> bool {
+        let may_come = self.failure.as_ref().is_none_or(|error| error.kind().is_transient());
+        let is_unheard = self.rules.end() == Some(DeliveryEnd::Unconfirmed) && may_come;
+        is_unheard && self.delivery.is_withdrawal() && self.engine.outbox.becomes_late(self.key)
     }
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        let Self { engine, delivery, key, .. } = self;
-        let end = self.end.unwrap_or(DeliveryEnd::Unconfirmed);
+        let Self { engine, delivery, key, .. } = &*self;
+        let end = self.rules.end().unwrap_or(DeliveryEnd::Unconfirmed);
         if end == DeliveryEnd::Unconfirmed
             && let Some(turn) = delivery.turn
         {
             // Without effect when the server has refused, which the state knows.
             engine.with(&delivery.name, |entry, env| entry.state.on_release_given_up(env, turn));
         }
-        if self.is_late {
-            return;
+        if self.becomes_late() {
+            let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));
+            let (limit, delivery) = (Arc::clone(&engine.outbox.late), Arc::clone(delivery));
+            return engine.spawn(send_late(weak, clock, limit, *key, delivery));
         }
         // Last: what follows from the end is pending by now.
-        if self.end.is_some() || !delivery.is_release() {
+        if self.rules.end().is_some() || !delivery.is_release() {
             return finish(engine, delivery, *key, end);
         }
         delivery.count(end);
@@ -204,6 +266,40 @@ impl Drop for Sending {
         if !engine.ending.refuses() && !engine.store.ends_with_process() {
             warn_of(&left);
         }
+    }
+}
+
+/// The next answer to one of the copies, which are few; `None` without any.
+async fn next_answer(copies: &mut Vec<CopyFuture>) -> Option<TimedAnswer<ReleaseAnswer>> {
+    poll_fn(|cx| {
+        for at in 0..copies.len() {
+            if let Poll::Ready(answer) = copies[at].as_mut().poll(cx) {
+                drop(copies.swap_remove(at));
+                return Poll::Ready(Some(answer));
+            }
+        }
+        if copies.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+    })
+    .await
+}
+
+/// Bounds the commands that no task waits for; a further one waits a claim window at most. A
+/// withdrawal goes at once when a call waits for it.
+async fn permit(
+    engine: &Engine,
+    delivery: &Delivery,
+    now: Instant,
+) -> Option<OwnedSemaphorePermit> {
+    let Engine { clock, entropy, timing, outbox, .. } = engine;
+    let left = delivery.expires.saturating_since(now) / 2;
+    // Those that begin together are not to be sent together in the end.
+    let patience = timing.claim_window(delivery.ttl).min(left);
+    let patience = patience.mul_f64(1.0 - entropy.fraction() / 2.0);
+    select! {
+        biased;
+        permit = Arc::clone(&outbox.background).acquire_owned() => permit.ok(),
+        () = delivery.hurry.notified(), if delivery.is_withdrawal() => None,
+        () = clock.sleep_until(now + patience) => None,
     }
 }
 
@@ -229,9 +325,9 @@ async fn send_late(
     clock: Arc<dyn Clock>,
     limit: Arc<Semaphore>,
     key: Key,
-    mut delivery: Delivery,
+    delivery: Arc<Delivery>,
 ) {
-    delivery.expires = delivery.expires + LATE;
+    let delivery = Arc::new(Delivery { expires: delivery.expires + LATE, ..(*delivery).clone() });
     let mut failures = 0;
     loop {
         // Also during the pause. Then others are served: its lock may be the only one that fails.
@@ -240,7 +336,7 @@ async fn send_late(
             let Some(engine) = engine.upgrade() else { return };
             let now = clock.now();
             let answer = send_copy(&engine, &delivery, None, None, now).await;
-            let end = match engine.counted(answer.result) {
+            let end = match engine.counted(answer) {
                 Ok(ReleaseAnswer::Released) => Some(DeliveryEnd::Released),
                 Ok(_) => Some(DeliveryEnd::Gone),
                 Err(error) if error.kind().is_transient() && now < delivery.expires => None,
@@ -257,59 +353,51 @@ async fn send_late(
     }
 }
 
-/// Sends one copy of a command, and gives it up a moment after its deadline. The reply has the form of
-/// one to a release, so that one loop sends all commands.
+/// Sends one copy of a command. The reply has the form of one to a release, so that one loop sends all
+/// commands.
 async fn send_copy(
     engine: &Engine,
     delivery: &Delivery,
     keep: Option<Duration>,
     next: Option<NextPlace>,
     now: Instant,
-) -> TimedAnswer<ReleaseAnswer> {
+) -> Result<ReleaseAnswer, StoreError> {
     let timeout = match next {
         Some(next) => engine.place_deadline(next.terms.ttl),
         None => engine.timing.command_deadline(delivery.ttl),
     };
     let deadline = delivery.expires.min(now + timeout);
     let (store, name, id) = (&engine.store, delivery.name.clone(), delivery.id);
-    let reply = async {
-        match &delivery.kind {
-            DeliveryKind::Release(fence) => {
-                let next = next.map(|next| Next {
-                    id: next.id,
-                    ttl: next.terms.ttl,
-                    watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
-                    label: engine.label.clone(),
-                    keeps: next.keeps,
-                    heartbeat: next.heartbeat,
-                });
-                store.ask(now, Release { name, id, fence: *fence, keep, next }, deadline).await
-            }
-            DeliveryKind::Withdraw => {
-                let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
-                Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
-            }
-            DeliveryKind::Hold { lease, update } => {
-                let (turn, update, ttl) = (lease.turn(), *update, delivery.ttl);
-                let (fence, acks) = (turn.first(), turn.terms().acks);
-                let hold = Hold { name, id, fence, update, ttl, acks };
-                match store.ask(now, hold, deadline).await? {
-                    HoldAnswer::Held { remaining } => {
-                        let _ = lease.extended(now, remaining);
-                        Ok(ReleaseAnswer::Released)
-                    }
-                    HoldAnswer::Gone => Ok(lost(engine, lease, LossReason::Gone)),
-                    HoldAnswer::DataLost => Ok(lost(engine, lease, LossReason::DataLost)),
+    match &delivery.kind {
+        DeliveryKind::Release(fence) => {
+            let next = next.map(|next| Next {
+                id: next.id,
+                ttl: next.terms.ttl,
+                watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
+                label: engine.label.clone(),
+                keeps: next.keeps,
+                heartbeat: next.heartbeat,
+            });
+            store.ask(now, Release { name, id, fence: *fence, keep, next }, deadline).await
+        }
+        DeliveryKind::Withdraw => {
+            let answer = store.ask(now, Withdraw { name, id }, deadline).await?;
+            Ok(if answer.ended_grant { ReleaseAnswer::Released } else { ReleaseAnswer::Gone })
+        }
+        DeliveryKind::Hold { lease, update } => {
+            let (turn, update, ttl) = (lease.turn(), *update, delivery.ttl);
+            let (fence, acks) = (turn.first(), turn.terms().acks);
+            let hold = Hold { name, id, fence, update, ttl, acks };
+            match store.ask(now, hold, deadline).await? {
+                HoldAnswer::Held { remaining } => {
+                    let _ = lease.extended(now, remaining);
+                    Ok(ReleaseAnswer::Released)
                 }
+                HoldAnswer::Gone => Ok(lost(engine, lease, LossReason::Gone)),
+                HoldAnswer::DataLost => Ok(lost(engine, lease, LossReason::DataLost)),
             }
         }
-    };
-    let result = select! {
-        biased;
-        result = reply => result,
-        () = engine.clock.sleep_until(deadline + MOMENT) => Err(unheard()),
-    };
-    TimedAnswer { sent_at: now, result }
+    }
 }
 
 /// The server does not have the lease whose holds were to be changed.
@@ -317,86 +405,4 @@ fn lost(engine: &Engine, lease: &HeldLease, reason: LossReason) -> ReleaseAnswer
     let _ = lease.lose(reason);
     engine.on_lost(lease.turn(), reason, None);
     ReleaseAnswer::Gone
-}
-
-/// A command in the hands of the task that waits for its answer. Dropped before it is answered, as
-/// with a cancelled future, it goes on in the runtime from where it stands.
-///
-/// It counts as pending. Never drop it inside of a lock of the engine.
-#[must_use = "dropped at once, it goes on in the runtime"]
-pub(crate) struct Cleanup {
-    engine: Arc<Engine>,
-    /// The turn that ends with it, if a holder waits for the answer.
-    attended: Option<(LockName, TurnId)>,
-    failure: watch::Receiver<Option<StoreError>>,
-    sending: Option<SendingFuture>,
-}
-
-type SendingFuture = Pin<Box<dyn Future<Output = Result<DeliveryEnd, StoreError>> + Send>>;
-
-impl Cleanup {
-    /// Makes a command pending; `None` when too many are.
-    pub(super) fn new(engine: &Engine, delivery: Delivery) -> Option<Self> {
-        let engine = engine.me.upgrade()?;
-        let Some(key) = engine.outbox.add(&delivery) else {
-            delivery.count(DeliveryEnd::Unconfirmed);
-            return None;
-        };
-        let turn = delivery.turn.filter(|_| delivery.belief.is_some());
-        let attended = turn.map(|turn| (delivery.name.clone(), turn));
-        let (failed, failure) = watch::channel(None);
-        let (end, is_late) = (None, false);
-        let sending =
-            Sending { engine: Arc::clone(&engine), delivery, key, failure: failed, end, is_late };
-        Some(Self { engine, attended, failure, sending: Some(Box::pin(sending.run())) })
-    }
-
-    /// Waits until the command is done, and until `until` at most; then it goes on in the runtime.
-    ///
-    /// `is_enough`: a failed first attempt also ends the wait. `is_its_deadline`: `until` is that
-    /// of the first attempt, which fails by itself then.
-    pub(crate) async fn wait(
-        mut self,
-        until: Instant,
-        is_its_deadline: bool,
-        is_enough: bool,
-    ) -> Result<DeliveryEnd, StoreError> {
-        let Self { engine, failure, sending, .. } = &mut self;
-        let Some(running) = sending else { return Err(unheard()) };
-        let mut failed = failure.clone();
-        let over = async {
-            engine.clock.sleep_until(until).await;
-            if is_its_deadline {
-                // Its failure says more, and comes at the same time.
-                select! {
-                    biased;
-                    _ = failed.wait_for(Option::is_some) => {}
-                    () = engine.clock.sleep_until(until + MOMENT) => {}
-                }
-            }
-        };
-        let ended = select! {
-            biased;
-            error = engine.until_forked() => return Err(error),
-            end = running => Some(end),
-            _ = failure.wait_for(Option::is_some), if is_enough => None,
-            () = over => None,
-        };
-        let Some(end) = ended else { return Err(failure.borrow().clone().unwrap_or_else(unheard)) };
-        self.sending = None;
-        end
-    }
-}
-
-impl Drop for Cleanup {
-    fn drop(&mut self) {
-        let Some(sending) = self.sending.take() else { return };
-        if self.engine.is_forked() {
-            return mem::forget(sending);
-        }
-        if let Some((name, turn)) = &self.attended {
-            self.engine.with(name, |entry, _| entry.state.on_release_left(*turn));
-        }
-        self.engine.spawn(async move { drop(sending.await) });
-    }
 }

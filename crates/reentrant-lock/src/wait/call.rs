@@ -25,7 +25,7 @@ use super::{
 
 impl AcquireCall {
     /// Acquires, or gives up.
-    pub(crate) async fn run(mut self) -> Result<Guard, AcquireError> {
+    pub(crate) async fn run(&mut self) -> Result<Guard, AcquireError> {
         if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }

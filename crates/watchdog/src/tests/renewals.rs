@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::slots::Key;
+use crate::Key;
 
 #[test]
 fn first_renewals_fall_evenly_into_a_third_of_the_ttl() {
