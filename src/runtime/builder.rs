@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Clock, Entropy, FenceSettings, LockStore, MemoryStore, Namespace, QuorumSettings, Replication,
-    RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl,
+    RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl, store::BoundedStore,
 };
 use leasehold_doctor::{Examiner, Expected};
 use leasehold_redis::{AddressError, CredentialsProvider, RedisAddress, RedisConfig};
@@ -383,6 +383,8 @@ impl LockRuntimeBuilder {
         self.checked_namespace()?;
         self.own_thread |= Executor::current().is_none();
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
+        let clock = executor.clock(Arc::clone(&self.clock));
+        let store = Arc::new(BoundedStore::new(store, clock));
         Ok(self.start(store, Doctor { examiner: None, executor }, timing, id))
     }
 

@@ -18,8 +18,7 @@ pub(crate) const LAST_LOOK: Duration = Duration::from_millis(250);
 /// What comes later than this after its time shows that the process stood still.
 pub(crate) const STOOD_STILL: Duration = Duration::from_millis(500);
 /// How long is waited for what comes soon as a rule: the release of a lease that was recalled for a try,
-/// a reply after its deadline, a grant besides its wait for replicas, and the releases of a runtime that
-/// ends with its thread.
+/// a grant besides its wait for replicas, and the releases of a runtime that ends with its thread.
 pub(crate) const MOMENT: Duration = Duration::from_millis(50);
 /// For how long a withdrawal goes on after the ttl of what it withdraws.
 pub(crate) const LATE: Duration = Duration::from_secs(3600);

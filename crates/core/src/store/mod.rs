@@ -1,6 +1,7 @@
 //! The contract between a runtime and the store of its leases.
 
 mod answers;
+mod bounded;
 mod command;
 mod error;
 mod keys;
@@ -13,6 +14,7 @@ pub use answers::{
     AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Listener,
     Place, Push, ReleaseAnswer, RenewAnswer, WaiterRecord, WithdrawAnswer,
 };
+pub use bounded::BoundedStore;
 pub(crate) use command::whole_millis;
 pub use command::{
     Acquire, Command, ForceRelease, Heartbeat, Heartbeats, Hold, Inspect, Next, Release, Renewal,
