@@ -7,6 +7,7 @@ use crate::Key;
 
 /// Things that fall due, each at its own instant, which may change.
 #[derive(Debug)]
+// ADR 0048
 pub struct DueQueue<T> {
     things: SlotMap<Key, (Instant, T)>,
     order: BTreeSet<(Instant, Key)>,

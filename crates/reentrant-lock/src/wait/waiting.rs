@@ -50,7 +50,7 @@ impl AcquireCall {
             tally.waits(self, in_line);
         }
         let next_report = |now| next_report(self.started, now, engine.timing.blocked_after);
-        let mut report_at = next_report(engine.clock.now());
+        let mut report_at = next_report(looks_from);
         loop {
             let warn_at = tally.suspicion.as_ref().and_then(|suspicion| suspicion.warn_at);
             let soonest = patience.look_at().min(report_at);
