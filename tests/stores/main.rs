@@ -2,6 +2,7 @@
 
 mod contract;
 mod differential;
+mod mute;
 mod patterns;
 mod quorum_leases;
 mod quorum_node;
