@@ -20,10 +20,9 @@ use crate::{
 
 use super::{
     core::Engine,
-    delivery::{Delivery, DeliveryKind},
+    delivery::{Belief, Delivery, DeliveryKind},
     kept::IdleSince,
     names::{NameEntry, Shard},
-    repeat_rules::Belief,
     sending::Cleanup,
 };
 
@@ -114,10 +113,9 @@ impl Engine {
     fn make_pending(&self, env: &mut Env<'_>, entry: &mut NameEntry) -> Vec<Cleanup> {
         let (mut cleanups, effects) = (Vec::new(), &mut env.effects);
         let metrics = effects.metrics.as_ref().unwrap_or(&entry.metrics);
-        if let Some(Outgoing::Release(release)) = &effects.send {
-            let turn = Some(release.turn);
-            let release = Delivery::release(env.now, env.name, metrics, release.clone());
-            cleanups.extend(Cleanup::new(self, Delivery { turn, ..release }));
+        if let Some(release) = effects.release.take() {
+            let release = Delivery::release(env.now, env.name, metrics, release);
+            cleanups.extend(Cleanup::new(self, release));
         }
         for (id, ttl) in effects.withdraw.drain(..) {
             let (via, kind) = (Some(ReleaseVia::Withdraw), DeliveryKind::Withdraw);
@@ -159,8 +157,6 @@ impl Engine {
         match command {
             Outgoing::Confirm(grant) => self.spawn(engine.confirm(*grant)),
             Outgoing::Heartbeat(beat) => self.spawn(engine.beat(vec![*beat])),
-            // It is pending already.
-            Outgoing::Release(_) => {}
         }
     }
 
@@ -255,9 +251,8 @@ impl Engine {
         // That of the lease, which `max_hold` may end before its turn.
         let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
         let belief = Some(Belief { until: lease_until, overdue_at });
-        let turn = Some(release.turn);
         let release = Delivery::release(env.now, lease.name(), lease.metrics(), release);
-        let release = Delivery { turn, belief, ..release };
+        let release = Delivery { belief, ..release };
         (false, Cleanup::new(self, release))
     }
 
@@ -266,8 +261,8 @@ impl Engine {
         let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
         let (closed_until, via, hurry) = (lease.closed_until(), Some(via), Arc::default());
         let release = TurnRelease { turn, ttl, closed_until, via, hurry };
-        let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
-        drop(Cleanup::new(self, Delivery::release(now, name, metrics, release)));
+        let release = Delivery::release(self.clock.now(), lease.name(), lease.metrics(), release);
+        drop(Cleanup::new(self, Delivery { turn: None, ..release }));
     }
 
     /// Sends the count of holds. It extends the lease, so never after a loss.

@@ -8,7 +8,7 @@ use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
-use super::{delivery::Delivery, repeat_rules::DeliveryEnd};
+use super::delivery::{Delivery, DeliveryEnd};
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
 #[derive(Debug)]

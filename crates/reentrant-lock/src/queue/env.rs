@@ -105,6 +105,8 @@ pub(crate) struct Effects {
     /// To drop a waker may drop a task, and whatever it has of this very name.
     pub(crate) discarded: Vec<Waker>,
     pub(crate) send: Option<Outgoing>,
+    /// The end of the turn that is being given back.
+    pub(crate) release: Option<TurnRelease>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
     pub(crate) ended: Option<EndedTurn>,
@@ -127,8 +129,6 @@ pub(crate) struct EndedTurn {
 
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// End the turn on the server that is being given back.
-    Release(TurnRelease),
     /// Confirm a grant by a renewal, before any task believes in it.
     Confirm(Box<Grant>),
     Heartbeat(Box<Beat>),

@@ -11,7 +11,7 @@ use tokio::sync::futures::OwnedNotified;
 use crate::timing::closed_for;
 
 use super::{
-    env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
+    env::{EndedTurn, Env, NextPlace, TimedAnswer, TurnId, TurnRelease},
     name_state::{NameState, Phase, Releasing},
     place::QueuedPlace,
     turn::{TakenToken, Turn},
@@ -61,11 +61,10 @@ impl NameState {
         }
         if dropped {
             // The runtime sends it: the dropping task may be back by then, and queues with it.
-            let release = releasing.command(Some(ReleaseVia::Drop));
-            env.effects.send = Some(Outgoing::Release(release));
+            env.effects.release = Some(releasing.command(Some(ReleaseVia::Drop)));
             return AfterLease::Dropped;
         }
-        env.effects.send = None;
+        env.effects.release = None;
         (releasing.attended_since, releasing.sent_at) = (Some(env.now), Some(env.now));
         AfterLease::Ends(releasing.command(Some(ReleaseVia::Explicit)))
     }
@@ -272,7 +271,7 @@ impl NameState {
             asks_soon: None,
             hurry: Arc::default(),
         };
-        env.effects.send = Some(Outgoing::Release(releasing.command(via)));
+        env.effects.release = Some(releasing.command(via));
         self.phase = Phase::Releasing(Box::new(releasing));
     }
 
@@ -386,6 +385,16 @@ impl NameState {
         if self.is_idle() {
             env.effects.kept = Some(outcome);
             self.release(env, None, None);
+        }
+    }
+}
+
+impl Phase {
+    /// A turn that is being given back, if it is this one.
+    fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
+        match self {
+            Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
+            _ => None,
         }
     }
 }

@@ -175,8 +175,11 @@ fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
 
 /// The release that an event sends.
 fn release_of(effects: &Effects) -> TurnRelease {
-    let Some(Outgoing::Release(release)) = &effects.send else { panic!("{:?}", effects.send) };
-    release.clone()
+    effects.release.clone().expect("a release")
+}
+
+fn sends_nothing(effects: &Effects) -> bool {
+    effects.send.is_none() && effects.release.is_none()
 }
 
 fn withdrawn(effects: &Effects) -> Vec<Ticket> {

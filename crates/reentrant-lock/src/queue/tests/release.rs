@@ -60,7 +60,7 @@ fn a_task_that_joins_during_a_release_without_an_answer_asks_after_a_heartbeat()
     assert!(beat.is_some_and(|beat| beat.waiter.id.number() > late), "under a fresh id");
     assert_eq!(withdrawn(&effects), [lead]);
     let (_, effects) = scene.released(&end, Ok(ReleaseAnswer::Gone));
-    assert!(effects.send.is_none() && effects.withdraw.is_empty());
+    assert!(sends_nothing(&effects) && effects.withdraw.is_empty());
     scene.waits(late);
 }
 

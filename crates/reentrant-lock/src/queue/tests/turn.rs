@@ -8,7 +8,7 @@ fn alone_a_turn_is_one_lease_and_its_end_is_the_holders() {
     assert_eq!((taken.token, taken.turn.id().number()), (fence(10), lead));
     let (after, effects) = scene.release(10);
     assert!(matches!(after, AfterLease::Ends(_)));
-    assert!(effects.send.is_none());
+    assert!(sends_nothing(&effects));
 }
 
 #[test]
