@@ -9,7 +9,6 @@ use std::{
 
 use leasehold_core::{
     Instant, LockName, RuntimeLabel, Terms,
-    lease::LossReason,
     metric::{ClassMetrics, WakeSource},
     store::{Acquire, AcquireAnswer, StoreFuture},
 };
@@ -78,10 +77,10 @@ struct FirstCommand<'a> {
     reply: StoreFuture<'a, AcquireAnswer>,
 }
 
-impl<'a> InLine<'a> {
-    /// See [`NameState::join`]; `Closed` after the end. Yields a lease, or else a place.
-    pub(super) fn join(call: &'a AcquireCall) -> Result<Result<NewLease, Self>, NoLease> {
-        let AcquireCall { engine, name, metrics, terms, tries, keep_idle, .. } = call;
+impl AcquireCall {
+    /// See [`NameState::join`]; `Closed` after the end.
+    pub(super) fn join(&self) -> Result<Joined<NewLease>, NoLease> {
+        let Self { engine, name, metrics, terms, tries, keep_idle, .. } = self;
         engine.listen();
         let joined = engine.with_new(name, metrics, |entry, env| {
             let keep = (!keep_idle.is_zero()).then(|| {
@@ -91,14 +90,19 @@ impl<'a> InLine<'a> {
                 Keep { idle: *keep_idle, is_worth_it }
             });
             Ok(match entry.state.join(env, *terms, *tries, keep)? {
-                Joined::Taken(taken) => Ok(NewLease::of(call, entry, env, taken)),
-                Joined::InLine(ticket, lead) => Err((ticket, lead)),
+                Joined::Taken(taken) => Joined::Taken(NewLease::of(self, entry, env, taken)),
+                Joined::InLine(ticket, lead) => Joined::InLine(ticket, lead),
             })
         });
-        Ok(joined.unwrap_or(Err(NoLease::Closed))?.map_err(|(ticket, lead)| {
-            let own = lead.map(|lead| FirstCommand::send(call, lead));
-            Self { call, ticket, own, waits: false, left: false }
-        }))
+        joined.unwrap_or(Err(NoLease::Closed))
+    }
+}
+
+impl<'a> InLine<'a> {
+    /// A task that has joined sends the command that it leads with, if it does.
+    pub(super) fn new(call: &'a AcquireCall, ticket: Ticket, lead: Option<Lead>) -> Self {
+        let own = lead.map(|lead| FirstCommand::send(call, lead));
+        Self { call, ticket, own, waits: false, left: false }
     }
 
     /// The deadline of its own command, until that is answered.
@@ -193,9 +197,10 @@ impl<'a> FirstCommand<'a> {
 
 /// A lease that a task has taken under the lock of its name, and that is not counted yet.
 pub(super) struct NewLease {
-    lease: Arc<HeldLease>,
-    is_watched: bool,
-    woken: Option<(WakeSource, Duration)>,
+    pub(super) lease: Arc<HeldLease>,
+    pub(super) is_watched: bool,
+    /// What woke its task, and how long ago.
+    pub(super) woken: Option<(WakeSource, Duration)>,
 }
 
 impl NewLease {
@@ -226,17 +231,5 @@ impl NewLease {
     /// Whether another had the lock before; unknown if the grant came as an answer.
     pub(super) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
-    }
-
-    pub(super) fn count(self) -> Arc<HeldLease> {
-        let Self { lease, is_watched, woken } = self;
-        lease.count();
-        if let Some((source, handover)) = woken {
-            lease.metrics().wakeup(source, handover);
-        }
-        if !is_watched {
-            let _ = lease.lose(LossReason::WatchdogStopped);
-        }
-        lease
     }
 }

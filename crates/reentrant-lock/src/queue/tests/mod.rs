@@ -90,7 +90,11 @@ impl Scene {
     }
 
     /// A task comes for a lease on some terms.
-    fn come(&mut self, tries: bool, terms: Terms) -> (Result<Joined, NoLease>, Effects) {
+    fn come(
+        &mut self,
+        tries: bool,
+        terms: Terms,
+    ) -> (Result<Joined<TakenToken>, NoLease>, Effects) {
         let keep = self.keep;
         self.with(|state, env| state.join(env, terms, tries, keep))
     }
