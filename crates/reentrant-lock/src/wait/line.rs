@@ -220,7 +220,7 @@ impl NewLease {
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         entry.holder = Some(*caller);
         entry.owner = owner.as_ref().map(Owner::downgrade);
-        let (lease, watch) = engine.watches.take(watch, &share, env.now, Arc::clone(metrics));
+        let (lease, watch) = engine.watches.take(watch, share, env.now, Arc::clone(metrics));
         if let Some(watch) = watch {
             entry.state.on_watch(watch);
         }
