@@ -20,7 +20,7 @@ use leasehold_core::{
 };
 use leasehold_testing::ManualClock;
 
-use crate::{HeldLease, Renewing, Share, Watches, batch::RenewalBatch, renewal::AnsweredBatch};
+use crate::{HeldLease, Renewing, Share, Watches, batch::RenewalBatch, watchdog::AnsweredBatch};
 
 mod renewals;
 
