@@ -13,9 +13,7 @@ use leasehold_watchdog::{HeldLease, ReleasedLease};
 
 use crate::{
     owner::{Caller, Owner, SharedLease},
-    queue::{
-        AfterLease, Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease,
-    },
+    queue::{Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease},
 };
 
 use super::{
@@ -148,6 +146,7 @@ impl Engine {
         if let Some(metrics) = effects.metrics {
             effects.ended.iter().for_each(|ended| metrics.turn(ended.leases));
             effects.kept.into_iter().for_each(|outcome| metrics.kept(outcome));
+            effects.settled.iter().for_each(|via| metrics.release(ReleaseOutcome::Released, *via));
         }
         if let Some(ended) = effects.ended.filter(|_| may_be_kept) {
             self.watermarks.on_kept_turn_end(name, ended);
@@ -182,20 +181,20 @@ impl Engine {
         end: HoldEnd,
     ) -> Result<Option<Cleanup>, LossReason> {
         let SharedLease { lease, owner, .. } = held;
+        let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
         let released = self.with(lease.name(), |entry, env| {
             if !entry.state.has_lease(lease.fence()) {
                 return None;
             }
             env.effects.metrics = Some(Arc::clone(lease.metrics()));
             let released = lease.release(env.now);
-            let (is_settled, cleanup) =
-                self.leave_turn(&mut entry.state, env, lease, &released, end);
-            Some((released, is_settled, cleanup))
+            let cleanup = self.leave_turn(&mut entry.state, env, lease, &released, via);
+            Some((released, cleanup))
         });
-        let (released, is_settled, cleanup) = released.flatten().unwrap_or_else(|| {
+        let (released, cleanup) = released.flatten().unwrap_or_else(|| {
             // Whatever else ends a turn marks its lease as lost first: then this has no effect.
             let _ = lease.lose(LossReason::ForceReleased);
-            (lease.release(self.clock.now()), false, None)
+            (lease.release(self.clock.now()), None)
         });
         let before = released.state;
         released.notify(end);
@@ -204,56 +203,45 @@ impl Engine {
         {
             owner.forget(lease);
         }
-        let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
         if let LeaseState::Lost(reason) = before {
             if worth_releasing(reason) {
                 self.release_lost(lease, via);
             }
             return Err(reason);
         }
-        if is_settled {
-            lease.metrics().release(ReleaseOutcome::Released, via);
-        }
         Ok(cleanup)
     }
 
     /// Takes a lease that was released off its turn; the runtime keeps the lock if other tasks wait.
-    /// Yields whether that ended the lease for good, and otherwise the release for its holder to send.
+    /// Yields the release for its holder to send.
     fn leave_turn(
         &self,
         state: &mut NameState,
         env: &mut Env<'_>,
         lease: &Arc<HeldLease>,
         released: &ReleasedLease,
-        end: HoldEnd,
-    ) -> (bool, Option<Cleanup>) {
+        via: ReleaseVia,
+    ) -> Option<Cleanup> {
         let closed_until = released.closed_until;
         let lease_until = match released.state {
             LeaseState::Held { until } => until,
             LeaseState::Lost(reason) => {
                 state.on_lost(env, TurnId::of(lease.turn()), reason, closed_until);
-                return (false, None);
+                return None;
             }
-            LeaseState::Released => return (false, None),
+            LeaseState::Released => return None,
         };
-        let (watch, until) = (state.watch(), released.belief);
-        let dropped = end == HoldEnd::Dropped;
-        let after = state.on_release(env, lease.fence(), until, closed_until, dropped);
+        let watch = state.watch();
+        let release = state.on_release(env, lease.fence(), released.belief, closed_until, via);
         if let (Some(watch), None) = (watch, env.effects.ended) {
             // Inside the lock: the next lease of the turn is watched after this one.
             self.watches.vacate(watch);
         }
-        let release = match after {
-            AfterLease::Settled => return (true, None),
-            AfterLease::Dropped | AfterLease::WasOver => return (false, None),
-            AfterLease::Ends(release) => release,
-        };
+        let release = Delivery::release(env.now, lease.name(), lease.metrics(), release?);
         // That of the lease, which `max_hold` may end before its turn.
         let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
         let belief = Some(Belief { until: lease_until, overdue_at });
-        let release = Delivery::release(env.now, lease.name(), lease.metrics(), release);
-        let release = Delivery { belief, ..release };
-        (false, Cleanup::new(self, release))
+        Cleanup::new(self, Delivery { belief, ..release })
     }
 
     /// Ends a lease on the server. Its turn has ended here.

@@ -110,6 +110,8 @@ pub(crate) struct Effects {
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
     pub(crate) ended: Option<EndedTurn>,
+    /// A lease was released, and its holder has nothing to send: how that counts.
+    pub(crate) settled: Option<ReleaseVia>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
     pub(crate) kept: Option<KeptOutcome>,
