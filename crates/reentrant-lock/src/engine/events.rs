@@ -93,12 +93,11 @@ impl Engine {
         if effects.ended.is_some() || effects.kept.is_some() {
             effects.metrics.get_or_insert_with(|| Arc::clone(&entry.metrics));
         }
-        let may_be_kept = entry.state.may_be_kept();
         if entry.state.is_done() {
             shard.remove(name);
         }
         drop(shard);
-        self.carry_out(name, effects, may_be_kept);
+        self.carry_out(name, effects);
         // They go on in the runtime.
         drop(cleanups);
         if let Some((stamp, name)) = evicted {
@@ -129,7 +128,7 @@ impl Engine {
     }
 
     /// Does what a rule has asked for, outside of every lock.
-    fn carry_out(&self, name: &LockName, effects: Effects, may_be_kept: bool) {
+    fn carry_out(&self, name: &LockName, effects: Effects) {
         drop(effects.discarded);
         if let Some(watch) = effects.ended.and_then(|ended| ended.watch) {
             // The lease of it that is held is over.
@@ -148,7 +147,7 @@ impl Engine {
             effects.kept.into_iter().for_each(|outcome| metrics.kept(outcome));
             effects.settled.iter().for_each(|via| metrics.release(ReleaseOutcome::Released, *via));
         }
-        if let Some(ended) = effects.ended.filter(|_| may_be_kept) {
+        if let Some(ended) = effects.ended.filter(|ended| ended.may_be_kept) {
             self.watermarks.on_kept_turn_end(name, ended);
         }
         let Some(command) = effects.send else { return };

@@ -127,6 +127,8 @@ pub(crate) struct EndedTurn {
     pub(crate) leases: u32,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(crate) was_wanted: bool,
+    /// Whether the task that came last lets turns of this name be kept.
+    pub(crate) may_be_kept: bool,
 }
 
 #[derive(Debug)]

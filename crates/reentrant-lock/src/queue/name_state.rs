@@ -97,11 +97,6 @@ impl NameState {
         self.idle_ends_at().is_some()
     }
 
-    /// Whether the task that came last lets turns of this name be kept.
-    pub(crate) fn may_be_kept(&self) -> bool {
-        self.keep.is_some()
-    }
-
     pub(super) fn turn(&self) -> Option<&Turn> {
         match &self.phase {
             Phase::Turn(turn) => Some(turn),

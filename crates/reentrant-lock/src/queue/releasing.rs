@@ -321,7 +321,8 @@ impl NameState {
             env.effects.kept.get_or_insert(KeptOutcome::Lapsed);
         }
         let Turn { watch, leases, was_wanted, .. } = turn;
-        env.effects.ended = Some(EndedTurn { watch, leases, was_wanted });
+        let may_be_kept = self.keep.is_some();
+        env.effects.ended = Some(EndedTurn { watch, leases, was_wanted, may_be_kept });
         Some(turn)
     }
 
