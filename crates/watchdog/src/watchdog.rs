@@ -209,14 +209,9 @@ struct UnansweredBatch {
 
 impl Drop for UnansweredBatch {
     fn drop(&mut self) {
-        for (key, _) in &self.turns {
-            if let Some(lease) = self.watches.holder(Watch(*key)) {
-                lease.metrics().renewal(RenewalOutcome::Unknown);
-            }
-        }
-        let now = self.watches.clock().now();
-        let attempts = self.turns.iter().map(|(key, _)| (*key, Attempt::Unconfirmed));
-        self.watches.answered(now, attempts);
+        let (turns, now) = (mem::take(&mut self.turns), self.watches.clock().now());
+        let unanswered = AnsweredBatch { turns, sent_at: now, answers: Ok(Vec::new()) };
+        drop(unanswered.apply(now, &self.watches));
     }
 }
 
@@ -224,6 +219,7 @@ impl Drop for UnansweredBatch {
 pub(crate) struct AnsweredBatch {
     pub(crate) turns: Vec<(Key, Arc<Grant>)>,
     pub(crate) sent_at: Instant,
+    /// Where one is missing, it is unknown whether the turn was renewed.
     pub(crate) answers: Result<Vec<Result<RenewAnswer, StoreError>>, StoreError>,
 }
 
