@@ -199,16 +199,14 @@ impl<'a> FirstCommand<'a> {
 pub(super) struct NewLease {
     pub(super) lease: Arc<HeldLease>,
     pub(super) is_watched: bool,
-    /// What woke its task, and how long ago.
     pub(super) woken: Option<(WakeSource, Duration)>,
 }
 
 impl NewLease {
     /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
     fn of(call: &AcquireCall, entry: &mut NameEntry, env: &Env<'_>, taken: TakenToken) -> Self {
-        let TakenToken { turn, token: fence, offer, until, watch, first } = taken;
+        let TakenToken { turn, number, token: fence, until, watch, woken } = taken;
         let AcquireCall { engine, metrics, owner, caller, renews, max_hold, min_hold, .. } = call;
-        let number = if first { turn.id().number() } else { offer.ticket };
         // One that is not to be renewed still gets its whole ttl.
         let is_short = until.saturating_since(env.now) < turn.ttl().get().mul_f64(0.9);
         let renewing = match renews {
@@ -224,7 +222,6 @@ impl NewLease {
         if let Some(watch) = watch {
             entry.state.on_watch(watch);
         }
-        let woken = offer.source.map(|source| (source, env.now.saturating_since(offer.at)));
         Self { lease, is_watched: watch.is_some(), woken }
     }
 

@@ -15,7 +15,7 @@ fn reuses(scene: &mut Scene) -> u64 {
     match scene.come(false, Terms::default()) {
         (Ok(Joined::Taken(taken)), effects) => {
             assert_eq!(effects.kept, Some(KeptOutcome::Reused));
-            assert!(sends_nothing(&effects) && !taken.first);
+            assert!(sends_nothing(&effects) && taken.number != taken.turn.id().number());
             taken.token.get()
         }
         (other, _) => panic!("the turn is idle, and yet {other:?}"),
