@@ -13,7 +13,7 @@ use leasehold_watchdog::{HeldLease, ReleasedLease};
 
 use crate::{
     owner::{Caller, Owner, SharedLease},
-    queue::{Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease},
+    queue::{Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId},
 };
 
 use super::{
@@ -245,11 +245,11 @@ impl Engine {
 
     /// Ends a lease on the server. Its turn has ended here.
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
-        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
-        let (closed_until, via, hurry) = (lease.closed_until(), Some(via), Arc::default());
-        let release = TurnRelease { turn, ttl, closed_until, via, hurry };
-        let release = Delivery::release(self.clock.now(), lease.name(), lease.metrics(), release);
-        drop(Cleanup::new(self, Delivery { turn: None, ..release }));
+        let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
+        let (id, kind) = (lease.turn().id(), DeliveryKind::Release(lease.turn().first()));
+        let release = Delivery::of(now, name, metrics, id, lease.ttl(), kind);
+        let (closed_until, via) = (lease.closed_until(), Some(via));
+        drop(Cleanup::new(self, Delivery { closed_until, via, ..release }));
     }
 
     /// Sends the count of holds. It extends the lease, so never after a loss.
