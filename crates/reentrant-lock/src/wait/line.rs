@@ -1,16 +1,16 @@
 use std::{
-    future::{Future, poll_fn},
+    future::poll_fn,
     mem,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use leasehold_core::{
     Instant, LockName, RuntimeLabel, Terms,
     metric::{ClassMetrics, WakeSource},
-    store::{Acquire, AcquireAnswer, StoreFuture},
+    store::{Acquire, AcquireAnswer},
 };
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
@@ -72,9 +72,8 @@ pub(super) struct InLine<'a> {
 }
 
 struct FirstCommand<'a> {
-    sent_at: Instant,
     deadline: Instant,
-    reply: StoreFuture<'a, AcquireAnswer>,
+    answer: BoxFuture<'a, TimedAnswer<AcquireAnswer>>,
 }
 
 impl AcquireCall {
@@ -134,15 +133,11 @@ impl<'a> InLine<'a> {
     }
 
     fn poll_own(&mut self, cx: &mut Context<'_>) -> LeasePoll<NewLease> {
-        let Some(FirstCommand { sent_at, reply, .. }) = &mut self.own else { return Poll::Pending };
-        let (sent_at, result) = (*sent_at, ready!(Pin::new(reply).poll(cx)));
+        let Some(own) = &mut self.own else { return Poll::Pending };
+        let answer = ready!(own.answer.as_mut().poll(cx));
         self.own = None;
         let Self { call, ticket, .. } = *self;
         let AcquireCall { engine, name, metrics, tries, .. } = call;
-        if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            engine.saw(sent_at, name, granted);
-        }
-        let answer = TimedAnswer { sent_at, result: engine.counted(result) };
         let lease = engine.with_new(name, metrics, |entry, env| {
             let lease = entry.state.on_first_reply(env, ticket, *tries, answer);
             lease.map_ok(|taken| NewLease::of(call, entry, env, taken))
@@ -190,8 +185,15 @@ impl<'a> FirstCommand<'a> {
             keeps,
             wait: heartbeat,
         };
-        let reply = Box::pin(engine.store.ask(sent_at, command, deadline));
-        Self { sent_at, deadline, reply }
+        let reply = engine.store.ask(sent_at, command, deadline);
+        let answer = Box::pin(async move {
+            let result = engine.counted(reply.await);
+            if let Ok(AcquireAnswer::Granted(granted)) = &result {
+                engine.saw(sent_at, name, granted);
+            }
+            TimedAnswer { sent_at, result }
+        });
+        Self { deadline, answer }
     }
 }
 
