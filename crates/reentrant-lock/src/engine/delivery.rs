@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, Instant, LockName, StoreError, StoreErrorKind, Ttl, backoff,
-    lease::{HoldUpdate, LeaseState, LossReason, believed_until},
+    lease::{HoldUpdate, LossReason, believed_until},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     store::ReleaseAnswer,
 };
@@ -97,15 +97,12 @@ impl Delivery {
         Self { name, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
     }
 
-    /// The count of holds of a lease. It extends the lease, so there is none after a loss.
-    pub(super) fn hold(now: Instant, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Self> {
-        let LeaseState::Held { until } = lease.state() else { return None };
-        let kind = DeliveryKind::Hold { lease: Arc::clone(lease), update };
-        let (id, ttl) = (lease.turn().id(), lease.ttl());
-        let hold = Self::of(now, lease.name(), lease.metrics(), id, ttl, kind);
-        Some(Self { expires: until, ..hold })
+    /// Another command about a lease, for whose answer no state waits.
+    pub(super) fn of_lease(now: Instant, lease: &HeldLease, kind: DeliveryKind) -> Self {
+        Self::of(now, lease.name(), lease.metrics(), lease.turn().id(), lease.ttl(), kind)
     }
 
+    /// Another command about an acquisition.
     pub(super) fn of(
         now: Instant,
         name: &LockName,

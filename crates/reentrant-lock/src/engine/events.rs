@@ -245,16 +245,18 @@ impl Engine {
 
     /// Ends a lease on the server. Its turn has ended here.
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
-        let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
-        let (id, kind) = (lease.turn().id(), DeliveryKind::Release(lease.turn().first()));
-        let release = Delivery::of(now, name, metrics, id, lease.ttl(), kind);
+        let kind = DeliveryKind::Release(lease.turn().first());
+        let release = Delivery::of_lease(self.clock.now(), lease, kind);
         let (closed_until, via) = (lease.closed_until(), Some(via));
         drop(Cleanup::new(self, Delivery { closed_until, via, ..release }));
     }
 
     /// Sends the count of holds. It extends the lease, so never after a loss.
     pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
-        Cleanup::new(self, Delivery::hold(self.clock.now(), lease, update)?)
+        let LeaseState::Held { until: expires } = lease.state() else { return None };
+        let kind = DeliveryKind::Hold { lease: Arc::clone(lease), update };
+        let hold = Delivery::of_lease(self.clock.now(), lease, kind);
+        Cleanup::new(self, Delivery { expires, ..hold })
     }
 
     /// A turn is lost. Its lease is marked as lost already.
