@@ -385,9 +385,6 @@ impl IntoFuture for Acquire {
     /// Dropping the future at any point takes its effect back; a waiter that comes back queues
     /// anew.
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let mut call = self.begin()?;
-            call.run().await
-        })
+        Box::pin(async move { self.begin()?.run().await })
     }
 }

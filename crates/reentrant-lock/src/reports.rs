@@ -51,17 +51,6 @@ impl Report {
     }
 }
 
-/// When a call that waits since `started` is to be reported next: after `blocked_after`, then
-/// whenever its wait has doubled.
-pub(crate) fn next_report(started: Instant, now: Instant, blocked_after: Duration) -> Instant {
-    let waited = now.saturating_since(started);
-    let mut next = blocked_after.max(Duration::from_millis(1));
-    while next <= waited {
-        next = next.saturating_mul(2);
-    }
-    started + next
-}
-
 /// Which waits are reported: one of each name, and only so many names, within a time.
 #[derive(Debug, Default)]
 // ADR 0015
@@ -153,17 +142,6 @@ mod tests {
         assert_eq!(ration.take(&name(2000), at(20), WITHIN), Some(1000 - Ration::MOST as u64));
         assert_eq!(ration.take(&name(2001), at(20), WITHIN), Some(0));
         assert!(ration.reported.len() <= Ration::MOST);
-    }
-
-    #[test]
-    fn a_wait_is_reported_whenever_it_has_doubled() {
-        let next = |now| next_report(at(100), at(now), Duration::from_secs(10));
-        assert_eq!(
-            [100, 109, 110, 119, 120, 139, 140].map(next),
-            [at(110), at(110), at(120), at(120), at(140), at(140), at(180)]
-        );
-        let never = next_report(at(100), at(1_000_000), Duration::MAX);
-        assert!(never > at(1_000_000_000));
     }
 
     #[test]

@@ -62,24 +62,19 @@ struct Life {
 }
 
 impl HeldLease {
-    /// Takes over a share of a turn at `now`; call [`count`](Self::count) outside of every lock.
+    /// Takes over a share of a turn; call [`count`](Self::count) outside of every lock.
     pub fn new(
-        share: &Share,
-        now: Instant,
+        share: Share,
+        since: Instant,
         outages: &Arc<OutageWatch>,
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
-        let rules = LeaseRules::new(share.until, share.max_hold.map(|hold| now + hold));
-        let closed_until = share.min_hold.map(|hold| now + hold);
-        Arc::new(Self {
-            turn: Arc::clone(&share.turn),
-            number: share.number,
-            fence: share.fence,
-            since: now,
-            outages: Arc::clone(outages),
-            metrics,
-            life: Mutex::new(Life { rules, closed_until, ended: None }),
-        })
+        let Share { turn, number, fence, until, max_hold, min_hold, .. } = share;
+        let rules = LeaseRules::new(until, max_hold.map(|hold| since + hold));
+        let closed_until = min_hold.map(|hold| since + hold);
+        let life = Mutex::new(Life { rules, closed_until, ended: None });
+        let outages = Arc::clone(outages);
+        Arc::new(Self { turn, number, fence, since, outages, metrics, life })
     }
 
     /// Whether this process is a fork of the one that has the lease.

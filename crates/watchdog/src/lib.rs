@@ -11,7 +11,6 @@ mod due;
 mod durations;
 mod lease;
 mod plan;
-mod renewal;
 #[cfg(test)]
 mod tests;
 mod watchdog;

@@ -1,18 +1,20 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 use leasehold_core::{
-    AtHome, Instant, LockName,
+    AtHome, Instant, LockName, StoreError, StoreErrorKind, Terms,
     lease::{Grant, LossReason},
-    metric::Metrics,
+    metric::{Metrics, RenewalOutcome},
     outage::{Subject, WatchedStore},
-    store::Inspect,
+    store::{Inspect, RenewAnswer, Renewal, Renewals},
 };
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use crate::{
+    Key,
+    batch::{Attempt, RenewalBatch},
     durations::TICK,
-    renewal::AnsweredBatch,
-    watches::{DueWork, Watches},
+    lease::HeldLease,
+    watches::{DueWork, Watch, Watches},
 };
 
 /// The owner of the turns of a runtime, which hears when a turn is lost.
@@ -177,4 +179,103 @@ impl Drop for Driver {
         }
         self.log_outage(self.watches.clock().now());
     }
+}
+
+impl RenewalBatch {
+    /// Sends the command, and waits for its answers.
+    pub(crate) async fn renew(
+        self,
+        store: Arc<WatchedStore>,
+        watches: Arc<Watches>,
+    ) -> AnsweredBatch {
+        let renewal = |(_, turn): &(Key, Arc<Grant>)| {
+            let (name, Terms { ttl, acks }) = (turn.name().clone(), turn.terms());
+            Renewal { name, id: turn.id(), fence: turn.first(), ttl, acks }
+        };
+        let batch = self.turns.iter().map(renewal).collect();
+        let sent_at = watches.clock().now();
+        let mut unanswered = UnansweredBatch { watches, turns: self.turns };
+        let answers = store.ask(sent_at, Renewals { batch }, sent_at + self.patience).await;
+        AnsweredBatch { turns: mem::take(&mut unanswered.turns), sent_at, answers }
+    }
+}
+
+/// Renewals without an answer: if the store panics, they are unconfirmed and tried again.
+#[derive(Debug)]
+struct UnansweredBatch {
+    watches: Arc<Watches>,
+    turns: Vec<(Key, Arc<Grant>)>,
+}
+
+impl Drop for UnansweredBatch {
+    fn drop(&mut self) {
+        let (turns, now) = (mem::take(&mut self.turns), self.watches.clock().now());
+        let unanswered = AnsweredBatch { turns, sent_at: now, answers: Ok(Vec::new()) };
+        drop(unanswered.apply(now, &self.watches));
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct AnsweredBatch {
+    pub(crate) turns: Vec<(Key, Arc<Grant>)>,
+    pub(crate) sent_at: Instant,
+    /// Where one is missing, it is unknown whether the turn was renewed.
+    pub(crate) answers: Result<Vec<Result<RenewAnswer, StoreError>>, StoreError>,
+}
+
+impl AnsweredBatch {
+    /// Applies the answers, and returns the turns that are lost, and why.
+    pub(crate) fn apply(self, now: Instant, watches: &Watches) -> Vec<(Arc<Grant>, LossReason)> {
+        let Self { turns, sent_at, answers } = self;
+        let (mut answers, kind) = match answers {
+            Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
+            Err(error) => (Vec::new().into_iter(), error.kind()),
+        };
+        let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
+        for (key, _) in turns {
+            let lease = watches.holder(Watch(key));
+            let answer = answers.next().map_or(Err(kind), |one| one.map_err(|error| error.kind()));
+            // The answer is about the turn, so it counts for the lease that is held by now.
+            match apply_one(lease.as_deref(), now, sent_at, &answer) {
+                Ok(attempt) => attempts.push((key, attempt)),
+                Err(reason) => lost.push((key, reason)),
+            }
+        }
+        watches.answered(now, attempts.into_iter());
+        // A lease of the turn that was taken meanwhile is lost too.
+        let turn_of = |(key, reason)| Some((watches.remove(key)?.lose(reason), reason));
+        lost.into_iter().filter_map(turn_of).collect()
+    }
+}
+
+/// Applies one answer; it fails if there is nothing left to renew.
+fn apply_one(
+    lease: Option<&HeldLease>,
+    now: Instant,
+    sent_at: Instant,
+    answer: &Result<RenewAnswer, StoreErrorKind>,
+) -> Result<Attempt, LossReason> {
+    let (outcome, attempt) = match answer {
+        Ok(RenewAnswer::Renewed { remaining }) => match lease {
+            Some(lease) if lease.renewed(now, sent_at, *remaining) => {
+                (RenewalOutcome::Renewed, Ok(Attempt::Confirmed))
+            }
+            Some(_) => (RenewalOutcome::Lost, Ok(Attempt::Unconfirmed)),
+            // The next lease of the turn does not know of this renewal: renew again.
+            None => (RenewalOutcome::Renewed, Ok(Attempt::Unconfirmed)),
+        },
+        Ok(RenewAnswer::Gone) => (RenewalOutcome::Lost, Err(LossReason::Gone)),
+        Ok(RenewAnswer::DataLost) => (RenewalOutcome::Lost, Err(LossReason::DataLost)),
+        Ok(RenewAnswer::Corrupt) => (RenewalOutcome::Lost, Err(LossReason::Overwritten)),
+        // An error is not a loss: the lease stands until its deadline.
+        Err(StoreErrorKind::Indeterminate) => (RenewalOutcome::Unknown, Ok(Attempt::Unconfirmed)),
+        Err(_) => (RenewalOutcome::Held, Ok(Attempt::Unconfirmed)),
+    };
+    if let Some(lease) = lease {
+        if let Err(reason) = attempt {
+            let _ = lease.lose(reason);
+        }
+        lease.metrics().renewal(outcome);
+    }
+    attempt
 }

@@ -96,10 +96,11 @@ impl Watches {
     pub fn take(
         &self,
         watch: Option<Watch>,
-        share: &Share,
+        share: Share,
         now: Instant,
         metrics: Arc<ClassMetrics>,
     ) -> (Arc<HeldLease>, Option<Watch>) {
+        let renewing = share.renewing;
         let lease = HeldLease::new(share, now, &self.outages, metrics);
         let fraction = self.entropy.fraction();
         let mut queue = self.queue.lock();
@@ -107,7 +108,7 @@ impl Watches {
             return (lease, None);
         }
         let occupy = |watched: &mut WatchedTurn| {
-            watched.plan.occupied(share.renewing, now, lease.deadline(), fraction);
+            watched.plan.occupied(renewing, now, lease.deadline(), fraction);
             watched.lease = Some(Arc::clone(&lease));
             watched.wake_at(now)
         };

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::{owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing};
 
 use super::{
-    executor::Executor, kept::LastReleases, names::NameTable, outbox::Outbox,
+    executor::Executor, kept::release_idle, names::NameTable, outbox::Outbox,
     watermarks::Watermarks,
 };
 
@@ -181,7 +181,7 @@ impl Drop for Engine {
         if !idle.is_empty() {
             let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
             let (timeout, executor) = (self.timing.command_timeout, self.executor.clone());
-            self.spawn(LastReleases { idle, store, clock, timeout, executor }.send());
+            self.spawn(release_idle(idle, store, clock, timeout, executor));
         }
     }
 }

@@ -1,16 +1,18 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, Ttl,
-    lease::{HoldUpdate, LeaseState},
+    AcquisitionId, Fence, Instant, LockName, StoreError, StoreErrorKind, Ttl, backoff,
+    lease::{HoldUpdate, LossReason, believed_until},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
+    store::ReleaseAnswer,
 };
 use leasehold_watchdog::HeldLease;
 use tokio::sync::Notify;
 
-use crate::queue::{TurnId, TurnRelease};
-
-use super::repeat_rules::{Belief, DeliveryEnd};
+use crate::{
+    durations::SHORT_PAUSES,
+    queue::{TurnId, TurnRelease},
+};
 
 /// A command that is repeated until the server has answered.
 #[derive(Debug, Clone)]
@@ -44,29 +46,63 @@ pub(super) enum DeliveryKind {
     Hold { lease: Arc<HeldLease>, update: HoldUpdate },
 }
 
+/// A lease that was believed when its holder gave it back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Belief {
+    /// Until when it could be believed: no other holder had the lock before.
+    pub(crate) until: Instant,
+    /// From when on the runtime may have ended the lease by a command of its own.
+    pub(crate) overdue_at: Instant,
+}
+
+/// How a delivery ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeliveryEnd {
+    Released,
+    /// The server has ended the lease, and keeps the lock closed for so long from the answer on.
+    Kept {
+        remaining: Duration,
+    },
+    /// The lease was lost before it was released, or its lock was not kept closed.
+    Lost(LossReason),
+    /// The server does not have the lease; by a copy of the release, or since its time was over.
+    Gone,
+    /// The server has refused, or has not answered for as long as it may have had the lease.
+    Unconfirmed,
+}
+
+impl DeliveryEnd {
+    pub(crate) fn metric(self) -> ReleaseOutcome {
+        match self {
+            Self::Released => ReleaseOutcome::Released,
+            Self::Kept { .. } => ReleaseOutcome::Kept,
+            Self::Lost(_) | Self::Gone => ReleaseOutcome::Gone,
+            Self::Unconfirmed => ReleaseOutcome::Unconfirmed,
+        }
+    }
+}
+
 impl Delivery {
-    /// A release for whose answer the state of the name does not wait.
+    /// The end of a turn, for whose answer the state of its name waits.
     pub(super) fn release(
         now: Instant,
         name: &LockName,
         metrics: &Arc<ClassMetrics>,
         release: TurnRelease,
     ) -> Self {
-        let TurnRelease { turn: TurnId { id, first }, ttl, closed_until, via, hurry } = release;
+        let TurnRelease { turn, ttl, closed_until, via, hurry } = release;
         let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
-        let (kind, turn, belief) = (DeliveryKind::Release(first), None, None);
+        let TurnId { id, first } = turn;
+        let (kind, turn, belief) = (DeliveryKind::Release(first), Some(turn), None);
         Self { name, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
     }
 
-    /// The count of holds of a lease. It extends the lease, so there is none after a loss.
-    pub(super) fn hold(now: Instant, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Self> {
-        let LeaseState::Held { until } = lease.state() else { return None };
-        let kind = DeliveryKind::Hold { lease: Arc::clone(lease), update };
-        let (id, ttl) = (lease.turn().id(), lease.ttl());
-        let hold = Self::of(now, lease.name(), lease.metrics(), id, ttl, kind);
-        Some(Self { expires: until, ..hold })
+    /// Another command about a lease, for whose answer no state waits.
+    pub(super) fn of_lease(now: Instant, lease: &HeldLease, kind: DeliveryKind) -> Self {
+        Self::of(now, lease.name(), lease.metrics(), lease.turn().id(), lease.ttl(), kind)
     }
 
+    /// Another command about an acquisition.
     pub(super) fn of(
         now: Instant,
         name: &LockName,
@@ -115,5 +151,235 @@ impl Delivery {
         if let DeliveryEnd::Lost(reason) = end {
             self.metrics.lost(reason);
         }
+    }
+}
+
+/// When the next copy of a release is sent, and what an answer means; from its first copy to its end.
+///
+/// One copy of its command is in flight at a time, unless a place in the queue depends on the
+/// release: then another copy follows in the time of a heartbeat, answered or not.
+///
+/// | event | then |
+/// |---|---|
+/// | a copy is answered | done: [`DeliveryEnd`] says what the answer means |
+/// | a copy fails, and no other is in flight | the next copy is sent after a pause |
+/// | the server refuses | done: `Unconfirmed` |
+/// | the next turn has begun | done: `Released`, since the server grants only what was released |
+/// | the lease has expired | done: `Unconfirmed` |
+#[derive(Debug, Default)]
+pub(crate) struct RepeatRules {
+    expires: Instant,
+    belief: Option<Belief>,
+    /// When the next copy is due; `None` while an answer is awaited.
+    send_at: Option<Instant>,
+    in_flight: usize,
+    failures: u32,
+    /// Whether an earlier copy may have been executed without an answer.
+    doubtful: bool,
+    /// The first copy that asked to keep the lock closed: when it was sent, and for how long.
+    first_keep: Option<(Instant, Duration)>,
+    end: Option<DeliveryEnd>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextStep {
+    /// Send a copy.
+    Send,
+    /// Wait for an answer, and until this time at most.
+    Wait(Option<Instant>),
+    Done(DeliveryEnd),
+}
+
+impl RepeatRules {
+    /// A release whose first copy is due at `now`.
+    pub(crate) fn new(now: Instant, expires: Instant, belief: Option<Belief>) -> Self {
+        Self { expires, belief, send_at: Some(now), ..Self::default() }
+    }
+
+    pub(crate) fn next(&mut self, now: Instant) -> NextStep {
+        if now >= self.expires && self.in_flight == 0 {
+            self.end.get_or_insert(DeliveryEnd::Unconfirmed);
+        }
+        match (self.end, self.send_at) {
+            (Some(end), _) => NextStep::Done(end),
+            (None, _) if now >= self.expires => NextStep::Wait(None),
+            (None, Some(at)) if now >= at => NextStep::Send,
+            (None, Some(at)) => NextStep::Wait(Some(at.min(self.expires))),
+            (None, None) => NextStep::Wait(None),
+        }
+    }
+
+    /// How it ended; `None` before that.
+    pub(crate) fn end(&self) -> Option<DeliveryEnd> {
+        self.end
+    }
+
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.in_flight == 0 && self.failures == 0
+    }
+
+    /// A copy is sent that keeps the lock closed for `keep`; another follows at `again`, if given.
+    pub(crate) fn on_send(&mut self, now: Instant, keep: Option<Duration>, again: Option<Instant>) {
+        self.doubtful |= self.in_flight > 0;
+        self.in_flight += 1;
+        self.send_at = again;
+        self.first_keep = self.first_keep.or_else(|| Some((now, keep?)));
+    }
+
+    pub(crate) fn on_reply(
+        &mut self,
+        now: Instant,
+        jitter: f64,
+        reply: &Result<ReleaseAnswer, StoreError>,
+    ) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.end = match reply {
+            Ok(ReleaseAnswer::Kept { remaining }) => {
+                Some(DeliveryEnd::Kept { remaining: *remaining })
+            }
+            Ok(ReleaseAnswer::Gone) => Some(self.gone(now, LossReason::Gone)),
+            Ok(ReleaseAnswer::DataLost) => Some(self.gone(now, LossReason::DataLost)),
+            Ok(_) => Some(DeliveryEnd::Released),
+            Err(error) if error.kind().is_transient() => {
+                self.doubtful |= error.kind() == StoreErrorKind::Indeterminate;
+                if self.in_flight == 0 {
+                    let pause = backoff(SHORT_PAUSES, self.failures, jitter);
+                    self.send_at = Some(now + pause);
+                    self.failures += 1;
+                }
+                return;
+            }
+            Err(_) => Some(DeliveryEnd::Unconfirmed),
+        };
+    }
+
+    pub(crate) fn on_copy_due(&mut self, now: Instant) {
+        self.send_at = Some(now);
+    }
+
+    /// The next turn has begun, so this one has ended.
+    pub(crate) fn on_next_turn(&mut self) {
+        self.end = Some(DeliveryEnd::Released);
+    }
+
+    /// What it means at `now` that the server does not have the lease, and says why.
+    fn gone(&self, now: Instant, why: LossReason) -> DeliveryEnd {
+        let Some(Belief { until, overdue_at }) = self.belief else { return DeliveryEnd::Gone };
+        // A lock that was kept would still be there, with a margin for clocks whose rates differ.
+        if self.first_keep.is_some_and(|(sent_at, keep)| now < believed_until(sent_at, keep)) {
+            return DeliveryEnd::Lost(why);
+        }
+        if now >= until {
+            return DeliveryEnd::Gone;
+        }
+        // An earlier copy ended it: no other could have before the deadline.
+        if self.doubtful || now >= overdue_at {
+            DeliveryEnd::Released
+        } else {
+            DeliveryEnd::Lost(why)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOST: DeliveryEnd = DeliveryEnd::Lost(LossReason::Gone);
+
+    fn at(micros: u64) -> Instant {
+        Instant::at(Duration::from_micros(micros))
+    }
+
+    #[test]
+    fn gone_is_not_kept_before_the_time_is_over() {
+        let kept = || {
+            let belief = Belief { until: at(30_000_000), overdue_at: at(0) };
+            let mut release = RepeatRules::new(at(0), at(40_000_000), Some(belief));
+            release.on_send(at(1_000_000), Some(Duration::from_secs(10)), None);
+            release.on_send(at(2_000_000), Some(Duration::from_secs(1)), None);
+            release
+        };
+        assert_eq!(gone_at(kept(), 10_800_000), LOST);
+        let later = gone_at(kept(), 10_900_000);
+        assert_eq!(later, DeliveryEnd::Released, "a hundredth for clocks that differ");
+    }
+
+    fn release() -> RepeatRules {
+        let belief = Belief { until: at(9_000), overdue_at: at(3_000) };
+        RepeatRules::new(at(0), at(20_000), Some(belief))
+    }
+
+    fn failed(kind: StoreErrorKind) -> Result<ReleaseAnswer, StoreError> {
+        Err(StoreError::new(kind, "nothing was heard", "repeat it"))
+    }
+
+    fn gone_at(mut release: RepeatRules, now: u64) -> DeliveryEnd {
+        release.on_reply(at(now), 0.0, &Ok(ReleaseAnswer::Gone));
+        release.end().expect("it was answered")
+    }
+
+    #[test]
+    fn gone_is_a_release_only_after_a_copy_without_an_answer() {
+        let sent = |keep| {
+            let mut release = release();
+            release.on_send(at(0), keep, None);
+            release
+        };
+        assert_eq!(gone_at(sent(None), 10), LOST, "it was the first copy");
+        assert_eq!(
+            gone_at(sent(None), 3_000),
+            DeliveryEnd::Released,
+            "the runtime may have sent one"
+        );
+        assert_eq!(gone_at(sent(None), 9_000), DeliveryEnd::Gone, "its time may have ended it");
+        let kept = sent(Some(Duration::from_secs(1)));
+        assert_eq!(gone_at(kept, 9_500), LOST, "the lock was to stay closed for longer");
+
+        let again = |kind| {
+            let mut release = sent(None);
+            release.on_reply(at(10), 0.0, &failed(kind));
+            release.on_send(at(20), None, None);
+            release
+        };
+        let definite = again(StoreErrorKind::Definite);
+        assert_eq!(gone_at(definite, 30), LOST, "the first copy was not executed");
+        assert_eq!(gone_at(again(StoreErrorKind::Indeterminate), 30), DeliveryEnd::Released);
+
+        let mut two = sent(None);
+        two.on_send(at(20), None, None);
+        assert_eq!(gone_at(two, 30), DeliveryEnd::Released, "the answer to the first is lost");
+    }
+
+    #[test]
+    fn a_copy_follows_a_failure_until_the_lease_has_expired() {
+        let mut release = release();
+        assert_eq!(release.next(at(0)), NextStep::Send);
+        release.on_send(at(0), None, None);
+        assert_eq!(release.next(at(10)), NextStep::Wait(None));
+        release.on_reply(at(10), 0.0, &failed(StoreErrorKind::Indeterminate));
+        assert_eq!(release.next(at(10)), NextStep::Wait(Some(at(1_010))));
+        assert_eq!(release.next(at(1_010)), NextStep::Send);
+        assert_eq!(release.next(at(20_000)), NextStep::Done(DeliveryEnd::Unconfirmed));
+        release.on_next_turn();
+        assert_eq!(release.next(at(20_000)), NextStep::Done(DeliveryEnd::Released));
+    }
+
+    #[test]
+    fn a_place_is_kept_by_copies_that_do_not_wait_for_answers() {
+        let mut release = release();
+        release.on_send(at(0), None, Some(at(1_000)));
+        assert_eq!(release.next(at(10)), NextStep::Wait(Some(at(1_000))));
+        release.on_copy_due(at(20));
+        assert_eq!(release.next(at(20)), NextStep::Send);
+        release.on_send(at(20), None, Some(at(1_020)));
+        release.on_reply(at(30), 0.0, &failed(StoreErrorKind::Indeterminate));
+        assert_eq!(
+            release.next(at(30)),
+            NextStep::Wait(Some(at(1_020))),
+            "the other may be answered"
+        );
+        release.on_reply(at(40), 0.0, &failed(StoreErrorKind::Config));
+        assert_eq!(release.next(at(40)), NextStep::Done(DeliveryEnd::Unconfirmed));
     }
 }

@@ -13,17 +13,14 @@ use leasehold_watchdog::{HeldLease, ReleasedLease};
 
 use crate::{
     owner::{Caller, Owner, SharedLease},
-    queue::{
-        AfterLease, Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId, TurnRelease,
-    },
+    queue::{Beat, Effects, Env, NameState, Outgoing, TimedAnswer, TurnId},
 };
 
 use super::{
     core::Engine,
-    delivery::{Delivery, DeliveryKind},
+    delivery::{Belief, Delivery, DeliveryKind},
     kept::IdleSince,
     names::{NameEntry, Shard},
-    repeat_rules::Belief,
     sending::Cleanup,
 };
 
@@ -96,12 +93,11 @@ impl Engine {
         if effects.ended.is_some() || effects.kept.is_some() {
             effects.metrics.get_or_insert_with(|| Arc::clone(&entry.metrics));
         }
-        let may_be_kept = entry.state.may_be_kept();
         if entry.state.is_done() {
             shard.remove(name);
         }
         drop(shard);
-        self.carry_out(name, effects, may_be_kept);
+        self.carry_out(name, effects);
         // They go on in the runtime.
         drop(cleanups);
         if let Some((stamp, name)) = evicted {
@@ -114,10 +110,9 @@ impl Engine {
     fn make_pending(&self, env: &mut Env<'_>, entry: &mut NameEntry) -> Vec<Cleanup> {
         let (mut cleanups, effects) = (Vec::new(), &mut env.effects);
         let metrics = effects.metrics.as_ref().unwrap_or(&entry.metrics);
-        if let Some(Outgoing::Release(release)) = &effects.send {
-            let turn = Some(release.turn);
-            let release = Delivery::release(env.now, env.name, metrics, release.clone());
-            cleanups.extend(Cleanup::new(self, Delivery { turn, ..release }));
+        if let Some(release) = effects.release.take() {
+            let release = Delivery::release(env.now, env.name, metrics, release);
+            cleanups.extend(Cleanup::new(self, release));
         }
         for (id, ttl) in effects.withdraw.drain(..) {
             let (via, kind) = (Some(ReleaseVia::Withdraw), DeliveryKind::Withdraw);
@@ -133,7 +128,7 @@ impl Engine {
     }
 
     /// Does what a rule has asked for, outside of every lock.
-    fn carry_out(&self, name: &LockName, effects: Effects, may_be_kept: bool) {
+    fn carry_out(&self, name: &LockName, effects: Effects) {
         drop(effects.discarded);
         if let Some(watch) = effects.ended.and_then(|ended| ended.watch) {
             // The lease of it that is held is over.
@@ -150,8 +145,9 @@ impl Engine {
         if let Some(metrics) = effects.metrics {
             effects.ended.iter().for_each(|ended| metrics.turn(ended.leases));
             effects.kept.into_iter().for_each(|outcome| metrics.kept(outcome));
+            effects.settled.iter().for_each(|via| metrics.release(ReleaseOutcome::Released, *via));
         }
-        if let Some(ended) = effects.ended.filter(|_| may_be_kept) {
+        if let Some(ended) = effects.ended.filter(|ended| ended.may_be_kept) {
             self.watermarks.on_kept_turn_end(name, ended);
         }
         let Some(command) = effects.send else { return };
@@ -159,8 +155,6 @@ impl Engine {
         match command {
             Outgoing::Confirm(grant) => self.spawn(engine.confirm(*grant)),
             Outgoing::Heartbeat(beat) => self.spawn(engine.beat(vec![*beat])),
-            // It is pending already.
-            Outgoing::Release(_) => {}
         }
     }
 
@@ -186,20 +180,20 @@ impl Engine {
         end: HoldEnd,
     ) -> Result<Option<Cleanup>, LossReason> {
         let SharedLease { lease, owner, .. } = held;
+        let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
         let released = self.with(lease.name(), |entry, env| {
             if !entry.state.has_lease(lease.fence()) {
                 return None;
             }
             env.effects.metrics = Some(Arc::clone(lease.metrics()));
             let released = lease.release(env.now);
-            let (is_settled, cleanup) =
-                self.leave_turn(&mut entry.state, env, lease, &released, end);
-            Some((released, is_settled, cleanup))
+            let cleanup = self.leave_turn(&mut entry.state, env, lease, &released, via);
+            Some((released, cleanup))
         });
-        let (released, is_settled, cleanup) = released.flatten().unwrap_or_else(|| {
+        let (released, cleanup) = released.flatten().unwrap_or_else(|| {
             // Whatever else ends a turn marks its lease as lost first: then this has no effect.
             let _ = lease.lose(LossReason::ForceReleased);
-            (lease.release(self.clock.now()), false, None)
+            (lease.release(self.clock.now()), None)
         });
         let before = released.state;
         released.notify(end);
@@ -208,71 +202,61 @@ impl Engine {
         {
             owner.forget(lease);
         }
-        let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
         if let LeaseState::Lost(reason) = before {
             if worth_releasing(reason) {
                 self.release_lost(lease, via);
             }
             return Err(reason);
         }
-        if is_settled {
-            lease.metrics().release(ReleaseOutcome::Released, via);
-        }
         Ok(cleanup)
     }
 
     /// Takes a lease that was released off its turn; the runtime keeps the lock if other tasks wait.
-    /// Yields whether that ended the lease for good, and otherwise the release for its holder to send.
+    /// Yields the release for its holder to send.
     fn leave_turn(
         &self,
         state: &mut NameState,
         env: &mut Env<'_>,
         lease: &Arc<HeldLease>,
         released: &ReleasedLease,
-        end: HoldEnd,
-    ) -> (bool, Option<Cleanup>) {
+        via: ReleaseVia,
+    ) -> Option<Cleanup> {
         let closed_until = released.closed_until;
         let lease_until = match released.state {
             LeaseState::Held { until } => until,
             LeaseState::Lost(reason) => {
                 state.on_lost(env, TurnId::of(lease.turn()), reason, closed_until);
-                return (false, None);
+                return None;
             }
-            LeaseState::Released => return (false, None),
+            LeaseState::Released => return None,
         };
-        let (watch, until) = (state.watch(), released.belief);
-        let dropped = end == HoldEnd::Dropped;
-        let after = state.on_release(env, lease.fence(), until, closed_until, dropped);
+        let watch = state.watch();
+        let release = state.on_release(env, lease.fence(), released.belief, closed_until, via);
         if let (Some(watch), None) = (watch, env.effects.ended) {
             // Inside the lock: the next lease of the turn is watched after this one.
             self.watches.vacate(watch);
         }
-        let release = match after {
-            AfterLease::Settled => return (true, None),
-            AfterLease::Dropped | AfterLease::WasOver => return (false, None),
-            AfterLease::Ends(release) => release,
-        };
+        let release = Delivery::release(env.now, lease.name(), lease.metrics(), release?);
         // That of the lease, which `max_hold` may end before its turn.
         let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
         let belief = Some(Belief { until: lease_until, overdue_at });
-        let turn = Some(release.turn);
-        let release = Delivery::release(env.now, lease.name(), lease.metrics(), release);
-        let release = Delivery { turn, belief, ..release };
-        (false, Cleanup::new(self, release))
+        Cleanup::new(self, Delivery { belief, ..release })
     }
 
     /// Ends a lease on the server. Its turn has ended here.
     pub(crate) fn release_lost(&self, lease: &HeldLease, via: ReleaseVia) {
-        let (turn, ttl) = (TurnId::of(lease.turn()), lease.ttl());
-        let (closed_until, via, hurry) = (lease.closed_until(), Some(via), Arc::default());
-        let release = TurnRelease { turn, ttl, closed_until, via, hurry };
-        let (now, name, metrics) = (self.clock.now(), lease.name(), lease.metrics());
-        drop(Cleanup::new(self, Delivery::release(now, name, metrics, release)));
+        let kind = DeliveryKind::Release(lease.turn().first());
+        let release = Delivery::of_lease(self.clock.now(), lease, kind);
+        let (closed_until, via) = (lease.closed_until(), Some(via));
+        drop(Cleanup::new(self, Delivery { closed_until, via, ..release }));
     }
 
     /// Sends the count of holds. It extends the lease, so never after a loss.
     pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
-        Cleanup::new(self, Delivery::hold(self.clock.now(), lease, update)?)
+        let LeaseState::Held { until: expires } = lease.state() else { return None };
+        let kind = DeliveryKind::Hold { lease: Arc::clone(lease), update };
+        let hold = Delivery::of_lease(self.clock.now(), lease, kind);
+        Cleanup::new(self, Delivery { expires, ..hold })
     }
 
     /// A turn is lost. Its lease is marked as lost already.

@@ -81,13 +81,10 @@ impl Executor {
     /// what waits for them may be polled anywhere.
     #[must_use]
     pub fn clock(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
-        match self.thread {
-            Some(_) => {
-                let origin = Origin::here();
-                Arc::new(HomeClock { clock, origin, executor: self.clone() })
-            }
-            None => clock,
+        if !self.is_own_thread() {
+            return clock;
         }
+        Arc::new(HomeClock { clock, origin: Origin::here(), executor: self.clone() })
     }
 
     /// Whether it is a thread of its own.

@@ -49,37 +49,30 @@ impl KeptTurns {
     }
 }
 
-/// The releases of the turns that are idle when their runtime is dropped, which does not wait for them.
-pub(super) struct LastReleases {
-    pub(super) idle: Vec<(LockName, TurnId)>,
-    pub(super) store: Arc<WatchedStore>,
-    pub(super) clock: Arc<dyn Clock>,
-    /// How long each may take.
-    pub(super) timeout: Duration,
-    /// Keeps a thread of its own until all is sent.
-    pub(super) executor: Executor,
-}
-
-impl LastReleases {
+/// Releases the turns that are idle when their runtime is dropped, which does not wait for it; each
+/// release takes `timeout` at most. The executor keeps a thread of its own until all is sent.
+pub(super) async fn release_idle(
+    idle: Vec<(LockName, TurnId)>,
+    store: Arc<WatchedStore>,
+    clock: Arc<dyn Clock>,
+    timeout: Duration,
+    _executor: Executor,
+) {
     /// How many are sent at a time.
     const AT_ONCE: usize = 64;
-
-    pub(super) async fn send(self) {
-        let Self { idle, store, clock, timeout, executor: _executor } = self;
-        let releases = stream::iter(idle).map(async |(name, TurnId { id, first: fence })| {
-            let release = Release { name, id, fence, keep: None, next: None };
-            let now = clock.now();
-            let answer = store.ask(now, release, now + timeout).await;
-            !answer.is_err_and(|error| error.kind().is_transient())
-        });
-        let mut answers = pin!(releases.buffer_unordered(Self::AT_ONCE));
-        let mut unanswered = 0;
-        while let Some(is_answered) = answers.next().await {
-            unanswered = if is_answered { 0 } else { unanswered + 1 };
-            if unanswered == Self::AT_ONCE {
-                // An outage: the leases end with their ttl.
-                break;
-            }
+    let releases = stream::iter(idle).map(async |(name, TurnId { id, first: fence })| {
+        let release = Release { name, id, fence, keep: None, next: None };
+        let now = clock.now();
+        let answer = store.ask(now, release, now + timeout).await;
+        !answer.is_err_and(|error| error.kind().is_transient())
+    });
+    let mut answers = pin!(releases.buffer_unordered(AT_ONCE));
+    let mut unanswered = 0;
+    while let Some(is_answered) = answers.next().await {
+        unanswered = if is_answered { 0 } else { unanswered + 1 };
+        if unanswered == AT_ONCE {
+            // An outage: the leases end with their ttl.
+            break;
         }
     }
 }

@@ -11,14 +11,13 @@ mod listener;
 mod names;
 mod operations;
 mod outbox;
-mod repeat_rules;
 mod sending;
 #[cfg(test)]
 mod tests;
 mod watermarks;
 
+pub(crate) use delivery::DeliveryEnd;
 pub(crate) use names::NameEntry;
-pub(crate) use repeat_rules::DeliveryEnd;
 
 pub use self::core::{Engine, EngineParts, Footprint, ShutdownReport};
 pub use executor::Executor;

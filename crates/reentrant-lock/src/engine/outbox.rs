@@ -1,20 +1,24 @@
-use std::{collections::BTreeSet, pin::pin, sync::Arc};
+use std::{collections::BTreeSet, mem, pin::pin, sync::Arc};
 
 use leasehold_core::{Clock, Instant, LockName, Mutex};
 use leasehold_watchdog::Key;
 use slotmap::SlotMap;
 use tokio::{
     select,
-    sync::{Notify, Semaphore},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
-use super::{delivery::Delivery, repeat_rules::DeliveryEnd};
+use super::delivery::{Delivery, DeliveryEnd};
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     state: Mutex<Unconfirmed>,
     changed: Notify,
+    /// How many more commands may be pending, beside releases of turns and late withdrawals.
+    pending: Arc<Semaphore>,
+    /// How many more late withdrawals may be.
+    pending_late: Arc<Semaphore>,
     /// Commands that no task waits for: only so many are sent at a time.
     pub(super) background: Arc<Semaphore>,
     /// Withdrawals whose ttl is over: one at a time is sent, or pauses.
@@ -24,10 +28,6 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Unconfirmed {
     deliveries: SlotMap<Key, PendingDelivery>,
-    /// How many of them are of [`Bound::Command`].
-    commands: usize,
-    /// How many of them are of [`Bound::Late`].
-    late: usize,
     /// The locks of releases that failed, from a shutdown on.
     failed: Option<Vec<LockName>>,
     /// The locks of releases that were dropped, and are not told yet.
@@ -38,18 +38,8 @@ struct Unconfirmed {
 struct PendingDelivery {
     /// The lock that stays closed until this is done.
     closed: Option<LockName>,
-    bound: Bound,
-}
-
-/// What limits the number of commands of a kind.
-#[derive(Debug, Clone, Copy)]
-enum Bound {
-    /// The release of a turn: there is one for each lock.
-    Turn,
-    /// Any other command.
-    Command,
-    /// A withdrawal whose ttl is over.
-    Late,
+    /// `None` for the release of a turn: there is one for each lock.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for Outbox {
@@ -57,6 +47,8 @@ impl Default for Outbox {
         Self {
             state: Mutex::default(),
             changed: Notify::new(),
+            pending: Arc::new(Semaphore::new(Self::MAX)),
+            pending_late: Arc::new(Semaphore::new(Self::MAX_LATE)),
             background: Arc::new(Semaphore::new(Self::BACKGROUND)),
             late: Arc::new(Semaphore::new(1)),
         }
@@ -74,23 +66,21 @@ impl Outbox {
     pub(super) fn add(&self, delivery: &Delivery) -> Option<Key> {
         let mut state = self.state.lock();
         let closed = delivery.is_release().then(|| delivery.name.clone());
-        let bound = if delivery.turn.is_some() { Bound::Turn } else { Bound::Command };
-        if !state.enter(bound) {
+        let limit = delivery.turn.is_none().then(|| Arc::clone(&self.pending));
+        let Ok(permit) = limit.map(Semaphore::try_acquire_owned).transpose() else {
             state.failed(closed);
             return None;
-        }
-        Some(state.deliveries.insert(PendingDelivery { closed, bound }))
+        };
+        Some(state.deliveries.insert(PendingDelivery { closed, permit }))
     }
 
     /// A withdrawal goes on after its ttl; `false` when too many do.
     pub(super) fn becomes_late(&self, key: Key) -> bool {
-        let mut state = self.state.lock();
-        let is_admitted = state.enter(Bound::Late);
-        if is_admitted && let Some(pending) = state.deliveries.get_mut(key) {
-            let before = std::mem::replace(&mut pending.bound, Bound::Late);
-            state.leave(before);
+        let Ok(permit) = Arc::clone(&self.pending_late).try_acquire_owned() else { return false };
+        if let Some(pending) = self.state.lock().deliveries.get_mut(key) {
+            pending.permit = Some(permit);
         }
-        is_admitted
+        true
     }
 
     pub(super) fn done(&self, key: Key, end: DeliveryEnd) {
@@ -107,7 +97,7 @@ impl Outbox {
         }
         state.done(key, DeliveryEnd::Unconfirmed);
         let has_more = state.closed().next().is_some();
-        let left = if has_more { BTreeSet::new() } else { std::mem::take(&mut state.left) };
+        let left = if has_more { BTreeSet::new() } else { mem::take(&mut state.left) };
         drop(state);
         self.changed.notify_waiters();
         left
@@ -164,31 +154,11 @@ impl Unconfirmed {
         self.deliveries.values().filter_map(|pending| pending.closed.as_ref())
     }
 
-    /// Counts one more; `false` when there are too many.
-    fn enter(&mut self, bound: Bound) -> bool {
-        let (count, most) = match bound {
-            Bound::Turn => return true,
-            Bound::Command => (&mut self.commands, Outbox::MAX),
-            Bound::Late => (&mut self.late, Outbox::MAX_LATE),
-        };
-        let has_room = *count < most;
-        *count += usize::from(has_room);
-        has_room
-    }
-
-    fn leave(&mut self, bound: Bound) {
-        match bound {
-            Bound::Turn => {}
-            Bound::Command => self.commands -= 1,
-            Bound::Late => self.late -= 1,
-        }
-    }
-
     fn done(&mut self, key: Key, end: DeliveryEnd) {
-        let Some(pending) = self.deliveries.remove(key) else { return };
-        self.leave(pending.bound);
+        let Some(PendingDelivery { closed, permit }) = self.deliveries.remove(key) else { return };
+        drop(permit);
         if end == DeliveryEnd::Unconfirmed {
-            self.failed(pending.closed);
+            self.failed(closed);
         }
     }
 

@@ -21,15 +21,14 @@ use tokio::{
 
 use crate::{
     durations::{LATE, PLACE_PAUSE},
-    queue::{NextPlace, NextTurn, TimedAnswer, unheard},
+    queue::{NextPlace, TimedAnswer, unheard},
     timing::closed_for,
 };
 
 use super::{
     core::Engine,
-    delivery::{Delivery, DeliveryKind},
+    delivery::{Delivery, DeliveryEnd, DeliveryKind, NextStep, RepeatRules},
     outbox::warn_of,
-    repeat_rules::{DeliveryEnd, NextStep, RepeatRules},
 };
 
 /// A command in the hands of the task that waits for its answer. Dropped before it is answered, as
@@ -38,7 +37,6 @@ use super::{
 /// It counts as pending. Never drop it inside of a lock of the engine.
 #[must_use = "dropped at once, it goes on in the runtime"]
 pub(crate) struct Cleanup {
-    engine: Arc<Engine>,
     /// `None` once it is over, or goes on in the runtime.
     sending: Option<Box<Sending>>,
 }
@@ -53,7 +51,7 @@ impl Cleanup {
         };
         let rules = RepeatRules::new(engine.clock.now(), delivery.expires, delivery.belief);
         let sending = Sending {
-            engine: Arc::clone(&engine),
+            engine,
             delivery: Arc::new(delivery),
             key,
             rules,
@@ -62,7 +60,7 @@ impl Cleanup {
             next: None,
             failure: None,
         };
-        Some(Self { engine, sending: Some(Box::new(sending)) })
+        Some(Self { sending: Some(Box::new(sending)) })
     }
 
     /// Waits until the command is done, and until `until` at most, or else for as long as its first copy
@@ -74,7 +72,8 @@ impl Cleanup {
         until: Option<Instant>,
         is_enough: bool,
     ) -> Result<DeliveryEnd, StoreError> {
-        let Self { engine, sending: Some(sending) } = &mut self else { return Err(unheard()) };
+        let Some(sending) = &mut self.sending else { return Err(unheard()) };
+        let engine = Arc::clone(&sending.engine);
         let deadline = engine.timing.command_deadline(sending.delivery.ttl);
         let by = until.unwrap_or_else(|| engine.clock.now() + deadline);
         loop {
@@ -103,14 +102,15 @@ impl Drop for Cleanup {
         else {
             return;
         };
-        if self.engine.is_forked() {
+        let engine = Arc::clone(&sending.engine);
+        if engine.is_forked() {
             return mem::forget(sending);
         }
         let Delivery { name, turn, belief, .. } = &*sending.delivery;
         if let Some(turn) = turn.filter(|_| belief.is_some()) {
-            self.engine.with(name, |entry, _| entry.state.on_release_left(turn));
+            engine.with(name, |entry, _| entry.state.on_release_left(turn));
         }
-        self.engine.spawn(sending.run());
+        engine.spawn(sending.run());
     }
 }
 
@@ -175,11 +175,16 @@ impl Sending {
                 return now;
             }
         }
-        let Ok(next) = self.next_place(is_first) else {
+        let Self { engine, delivery, .. } = self;
+        // The first copy of a holder queues no place.
+        let turn = delivery.turn.filter(|_| delivery.belief.is_none() || !is_first);
+        let place = turn.and_then(|turn| {
+            engine.with(&delivery.name, |entry, env| entry.state.on_release_send(env, turn))
+        });
+        let Ok(next) = place.unwrap_or(Ok(None)) else {
             self.rules.on_next_turn();
             return now;
         };
-        let Self { engine, delivery, .. } = self;
         let keep = closed_for(delivery.closed_until, now);
         // If a place depends on it, another copy follows whether or not this one is answered, as a
         // heartbeat would.
@@ -223,14 +228,6 @@ impl Sending {
         if is_transient && repeats == Some(false) {
             rules.on_next_turn();
         }
-    }
-
-    /// The place that is queued with the next copy, chosen with the first one.
-    fn next_place(&self, is_first: bool) -> Result<Option<NextPlace>, NextTurn> {
-        let Delivery { name, turn, belief, .. } = &*self.delivery;
-        let Some(turn) = turn.filter(|_| belief.is_none() || !is_first) else { return Ok(None) };
-        let place = self.engine.with(name, |entry, env| entry.state.on_release_send(env, turn));
-        place.unwrap_or(Ok(None))
     }
 
     /// Whether it goes on after its ttl: a withdrawal that the server may still have to execute.

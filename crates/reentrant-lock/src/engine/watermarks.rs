@@ -154,7 +154,8 @@ mod tests {
 
     /// A turn of so many leases is over.
     fn ended(marks: &Watermarks, was_wanted: bool, leases: u32) {
-        marks.on_kept_turn_end(&name(1), EndedTurn { watch: None, leases, was_wanted });
+        let ended = EndedTurn { watch: None, leases, was_wanted, may_be_kept: true };
+        marks.on_kept_turn_end(&name(1), ended);
     }
 
     /// How many leases that nobody wants it takes until a name is worth keeping.

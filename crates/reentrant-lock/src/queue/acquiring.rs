@@ -55,11 +55,11 @@ pub(crate) struct Lead {
 
 /// What a task gets that joins.
 #[derive(Debug)]
-pub(crate) enum Joined {
+pub(crate) enum Joined<T> {
     /// It stands in line; the first of all has a command to send.
     InLine(Ticket, Option<Lead>),
     /// It goes on with an idle turn.
-    Taken(TakenToken),
+    Taken(T),
 }
 
 impl NameState {
@@ -71,7 +71,7 @@ impl NameState {
         terms: Terms,
         tries: bool,
         keep: Option<Keep>,
-    ) -> Result<Joined, NoLease> {
+    ) -> Result<Joined<TakenToken>, NoLease> {
         self.keep = keep;
         if self.is_idle()
             && let Some(taken) = self.reuse(env, terms)

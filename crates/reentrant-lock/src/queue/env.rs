@@ -105,9 +105,13 @@ pub(crate) struct Effects {
     /// To drop a waker may drop a task, and whatever it has of this very name.
     pub(crate) discarded: Vec<Waker>,
     pub(crate) send: Option<Outgoing>,
+    /// The end of the turn that is being given back.
+    pub(crate) release: Option<TurnRelease>,
     /// Acquisitions to withdraw, whatever they have by now.
     pub(crate) withdraw: Vec<(AcquisitionId, Ttl)>,
     pub(crate) ended: Option<EndedTurn>,
+    /// A lease was released, and its holder has nothing to send: how that counts.
+    pub(crate) settled: Option<ReleaseVia>,
     /// Why the holder of a lease of that turn has lost it.
     pub(crate) lost: Option<LossReason>,
     pub(crate) kept: Option<KeptOutcome>,
@@ -123,12 +127,12 @@ pub(crate) struct EndedTurn {
     pub(crate) leases: u32,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(crate) was_wanted: bool,
+    /// Whether the task that came last lets turns of this name be kept.
+    pub(crate) may_be_kept: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// End the turn on the server that is being given back.
-    Release(TurnRelease),
     /// Confirm a grant by a renewal, before any task believes in it.
     Confirm(Box<Grant>),
     Heartbeat(Box<Beat>),

@@ -20,5 +20,4 @@ pub(crate) use env::{
 pub(crate) use local_queue::Ticket;
 pub(crate) use name_state::NameState;
 pub(crate) use place::Failing;
-pub(crate) use releasing::{AfterLease, NextTurn};
 pub(crate) use turn::{Keep, TakenToken};

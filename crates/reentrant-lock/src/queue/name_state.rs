@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::{durations::PLACE_PAUSE, error::QueuePosition, timing::closed_for};
 
 use super::{
-    env::{Beat, Env, NextPlace, Outgoing, TurnId, TurnRelease, earlier},
+    env::{Beat, Env, NextPlace, TurnId, TurnRelease, earlier},
     local_queue::{LocalQueue, Ticket},
     place::{Failing, QueuedPlace},
     turn::{Keep, Turn},
@@ -95,11 +95,6 @@ impl NameState {
     /// Whether the turn is kept although no task holds it or waits for it.
     pub(crate) fn is_idle(&self) -> bool {
         self.idle_ends_at().is_some()
-    }
-
-    /// Whether the task that came last lets turns of this name be kept.
-    pub(crate) fn may_be_kept(&self) -> bool {
-        self.keep.is_some()
     }
 
     pub(super) fn turn(&self) -> Option<&Turn> {
@@ -256,7 +251,7 @@ impl NameState {
             Phase::Releasing(releasing) if is_due(releasing.unattended_at(env)) => {
                 // The holder has waited for a claim window: the runtime sends a copy.
                 releasing.attended_since = None;
-                env.effects.send = Some(Outgoing::Release(releasing.command(None)));
+                env.effects.release = Some(releasing.command(None));
             }
             _ => {}
         }
@@ -361,15 +356,6 @@ pub(crate) struct Releasing {
     pub(super) asks_soon: Option<Instant>,
     /// Notified when that copy is due.
     pub(super) hurry: Arc<Notify>,
-}
-
-impl Phase {
-    pub(super) fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
-        match self {
-            Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
-            _ => None,
-        }
-    }
 }
 
 impl FirstAcquire {

@@ -11,23 +11,11 @@ use tokio::sync::futures::OwnedNotified;
 use crate::timing::closed_for;
 
 use super::{
-    env::{EndedTurn, Env, NextPlace, Outgoing, TimedAnswer, TurnId, TurnRelease},
+    env::{EndedTurn, Env, NextPlace, TimedAnswer, TurnId, TurnRelease},
     name_state::{NameState, Phase, Releasing},
     place::QueuedPlace,
     turn::{TakenToken, Turn},
 };
-
-/// How a turn goes on when a lease of it is released.
-#[derive(Debug)]
-pub(crate) enum AfterLease {
-    /// Another task has it, or the runtime ends it for the tasks that wait.
-    Settled,
-    /// The runtime ends it, and counts the release: its holder does not wait to hear of it.
-    Dropped,
-    /// No other task wants it: its holder ends it on the server.
-    Ends(TurnRelease),
-    WasOver,
-}
 
 /// A turn after this one has begun: the server grants only what was released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,39 +23,46 @@ pub(crate) struct NextTurn;
 
 impl NameState {
     /// The lease with `token` is released. Its turn could be believed in until `until`. If the lock
-    /// is to stay closed until `closed_until`, that ends the turn. If the guard was `dropped`, no
-    /// holder waits for the answer.
+    /// is to stay closed until `closed_until`, that ends the turn. Returns the release that the holder
+    /// sends; `None` if the turn goes on, or if the runtime sends it, for tasks that wait or for a guard
+    /// that was dropped.
     pub(crate) fn on_release(
         &mut self,
         env: &mut Env<'_>,
         token: Fence,
         until: Instant,
         closed_until: Option<Instant>,
-        dropped: bool,
-    ) -> AfterLease {
+        via: ReleaseVia,
+    ) -> Option<TurnRelease> {
         match &mut self.phase {
             Phase::Turn(turn) if turn.has_lease(token) => turn.until = until,
-            _ => return AfterLease::WasOver,
+            _ => return None,
         }
         if (env.rules.ends_turn)(closed_for(closed_until, env.now)) {
             self.release(env, closed_until, None);
         } else {
             self.pass_on(env);
         }
-        let Phase::Releasing(releasing) = &mut self.phase else { return AfterLease::Settled };
-        // Tasks that wait queue with the release, unless the lock stays closed.
-        if !self.queue.is_empty() && !releasing.stays_closed(env) {
-            return AfterLease::Settled;
-        }
-        if dropped {
+        let is_waited_for = !self.queue.is_empty();
+        let releasing = match &mut self.phase {
+            // Tasks that wait queue with the release, unless the lock stays closed.
+            Phase::Releasing(releasing) if !is_waited_for || releasing.stays_closed(env) => {
+                releasing
+            }
+            _ => {
+                env.effects.settled = Some(via);
+                return None;
+            }
+        };
+        let release = releasing.command(Some(via));
+        if via == ReleaseVia::Drop {
             // The runtime sends it: the dropping task may be back by then, and queues with it.
-            let release = releasing.command(Some(ReleaseVia::Drop));
-            env.effects.send = Some(Outgoing::Release(release));
-            return AfterLease::Dropped;
+            env.effects.release = Some(release);
+            return None;
         }
-        env.effects.send = None;
+        env.effects.release = None;
         (releasing.attended_since, releasing.sent_at) = (Some(env.now), Some(env.now));
-        AfterLease::Ends(releasing.command(Some(ReleaseVia::Explicit)))
+        Some(release)
     }
 
     /// Whether a task holds the lease with `token`, as far as this runtime knows.
@@ -272,7 +267,7 @@ impl NameState {
             asks_soon: None,
             hurry: Arc::default(),
         };
-        env.effects.send = Some(Outgoing::Release(releasing.command(via)));
+        env.effects.release = Some(releasing.command(via));
         self.phase = Phase::Releasing(Box::new(releasing));
     }
 
@@ -326,7 +321,8 @@ impl NameState {
             env.effects.kept.get_or_insert(KeptOutcome::Lapsed);
         }
         let Turn { watch, leases, was_wanted, .. } = turn;
-        env.effects.ended = Some(EndedTurn { watch, leases, was_wanted });
+        let may_be_kept = self.keep.is_some();
+        env.effects.ended = Some(EndedTurn { watch, leases, was_wanted, may_be_kept });
         Some(turn)
     }
 
@@ -386,6 +382,16 @@ impl NameState {
         if self.is_idle() {
             env.effects.kept = Some(outcome);
             self.release(env, None, None);
+        }
+    }
+}
+
+impl Phase {
+    /// A turn that is being given back, if it is this one.
+    fn releasing(&mut self, id: TurnId) -> Option<&mut Releasing> {
+        match self {
+            Self::Releasing(releasing) if releasing.turn.id() == id => Some(releasing),
+            _ => None,
         }
     }
 }

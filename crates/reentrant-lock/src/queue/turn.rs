@@ -40,7 +40,7 @@ pub(crate) struct Turn {
 
 /// Who has the present token of a turn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum TokenState {
+pub(super) enum TokenState {
     /// A task that may take it.
     Offered(Offer),
     /// A task that has taken it.
@@ -51,11 +51,11 @@ pub(crate) enum TokenState {
 
 /// The present token is on offer to one task.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Offer {
-    pub(crate) ticket: Ticket,
-    pub(crate) at: Instant,
+pub(super) struct Offer {
+    pub(super) ticket: Ticket,
+    pub(super) at: Instant,
     /// What wakes the task; `None` if it has asked itself.
-    pub(crate) source: Option<WakeSource>,
+    pub(super) source: Option<WakeSource>,
 }
 
 impl Turn {
@@ -99,13 +99,15 @@ impl Turn {
     }
 
     pub(super) fn hand_over(&mut self, env: &Env<'_>) -> Option<TakenToken> {
-        let offer = self.open_offer()?;
-        let (first, until, watch) = (self.leases == 0, self.until, self.watch);
+        let Offer { ticket, at, source } = self.open_offer()?;
+        let number = if self.leases == 0 { self.grant.id().number() } else { ticket };
+        let woken = source.map(|source| (source, env.now.saturating_since(at)));
         self.began_at.get_or_insert(env.now);
         self.leases += 1;
         self.token_state = TokenState::Held;
-        let (turn, token) = (Arc::clone(&self.grant), self.token);
-        Some(TakenToken { turn, token, offer, until, watch, first })
+        let (turn, token, until, watch) =
+            (Arc::clone(&self.grant), self.token, self.until, self.watch);
+        Some(TakenToken { turn, number, token, until, watch, woken })
     }
 
     pub(super) fn has_lease(&self, token: Fence) -> bool {
@@ -183,11 +185,13 @@ impl UnansweredCommands {
 #[derive(Debug)]
 pub(crate) struct TakenToken {
     pub(crate) turn: Arc<Grant>,
+    /// The number of the lease.
+    pub(crate) number: u64,
     pub(crate) token: Fence,
-    pub(crate) offer: Offer,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,
-    pub(crate) first: bool,
+    /// What woke its task, if something did, and how long after the offer it was taken.
+    pub(crate) woken: Option<(WakeSource, Duration)>,
 }
 
 /// How the turns of a name are kept when no task holds them.

@@ -1,26 +1,27 @@
-use std::{mem, sync::Arc};
+use std::{future::pending, mem, pin::pin, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, Mutex, StoreError, StoreErrorKind,
-    lease::{Holds, LeaseState},
-    metric::AcquireOutcome,
+    Instant, Mutex,
+    lease::{Holds, LeaseState, LossReason},
+    metric::{AcquireOutcome, ClassMetrics},
+    sleep_until_some,
 };
-use leasehold_watchdog::HeldLease;
-use tokio::{select, task::unconstrained};
+use tokio::{select, sync::futures::Notified, task::unconstrained};
 
 use crate::{
     durations::MOMENT,
-    error::{AcquireError, LeaseLost, ReenterError},
+    error::{AcquireError, HolderInfo, LeaseLost, ReenterError},
     guard::Guard,
     owner::{Owner, SharedLease},
-    queue::{NameState, NoLease},
+    queue::{Joined, NameState, NoLease},
+    reports::Report,
 };
 
 use super::{
-    end::{failed, unavailable},
-    line::{AcquireCall, InLine, WaitLimit},
+    end::{failed, holder_in, unavailable},
+    line::{AcquireCall, InLine, NewLease, WaitLimit},
     outage_patience::OutagePatience,
-    waiting::{AcquireTally, Contention},
+    suspicion::Suspicion,
 };
 
 impl AcquireCall {
@@ -29,14 +30,11 @@ impl AcquireCall {
         if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }
-        let metrics = Arc::clone(&self.metrics);
         let mut tally = AcquireTally {
-            metrics: &metrics,
-            tries: matches!(self.limit, WaitLimit::Try),
+            metrics: Arc::clone(&self.metrics),
             started: self.started,
             found: Contention::Free,
             behind: None,
-            reentered: false,
             suspicion: None,
             outcome: AcquireOutcome::Cancelled,
         };
@@ -60,13 +58,13 @@ impl AcquireCall {
                 return outcome;
             }
             tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
+            tally.outcome = how_it_failed(error, matches!(self.limit, WaitLimit::Try));
         }
-        tally.finish(&outcome);
         outcome
     }
 
     /// Enters the lease that the owner has, or stands in line until the task gets one or none.
-    async fn wait(&self, tally: &mut AcquireTally<'_>) -> Result<Guard, AcquireError> {
+    async fn wait(&self, tally: &mut AcquireTally) -> Result<Guard, AcquireError> {
         let (mut ends, mut looks_from) = (self.recall_ends, self.started);
         if let WaitLimit::For(wait) = self.limit
             && !wait.is_zero()
@@ -78,7 +76,7 @@ impl AcquireCall {
             // Made before the look, so that a lease gained meanwhile is not missed.
             let gained = self.owner.as_ref().map(Owner::gained);
             if let Some(guard) = self.enter_held(ends).await? {
-                tally.reentered = true;
+                tally.outcome = AcquireOutcome::Reentered;
                 return Ok(guard);
             }
             let (mut line, times) = (None, (looks_from, ends));
@@ -90,7 +88,9 @@ impl AcquireCall {
                     if lease.was_held() {
                         tally.finds_held();
                     }
-                    return self.take_over(lease.count());
+                    let guard = self.take_over(lease)?;
+                    tally.outcome = AcquireOutcome::Acquired;
+                    return Ok(guard);
                 }
                 Err(NoLease::Dismissed) => drop(line),
                 Err(NoLease::Releasing) => self.until_released(&mut ends).await?,
@@ -103,6 +103,69 @@ impl AcquireCall {
             }
             if !self.engine.is_here(looks_from) {
                 return Err(self.forked());
+            }
+        }
+    }
+
+    /// Joins, and waits in line until it is this task's turn or something else comes first. The
+    /// caller keeps `line`, and with it the command in flight: a command that is dropped counts as
+    /// failed. `gained` resolves when the owner got any lease.
+    async fn in_line<'a>(
+        &'a self,
+        line: &mut Option<InLine<'a>>,
+        gained: Option<Notified<'_>>,
+        (looks_from, mut ends): (Instant, Option<Instant>),
+        patience: &mut OutagePatience,
+        tally: &mut AcquireTally,
+    ) -> Result<NewLease, NoLease> {
+        let engine = &*self.engine;
+        let in_line = match self.join()? {
+            Joined::Taken(lease) => return Ok(lease),
+            Joined::InLine(ticket, lead) => line.insert(InLine::new(self, ticket, lead)),
+        };
+        if self.tries {
+            // Only the first task of all tries: its command ends by then.
+            ends = ends.or_else(|| in_line.deadline());
+        }
+        let mut held = pin!(self.until_held_by_owner(gained));
+        if in_line.deadline().is_none() {
+            tally.waits(self, in_line);
+        }
+        let next_report = |now| next_report(self.started, now, engine.timing.blocked_after);
+        let mut report_at = next_report(looks_from);
+        loop {
+            let warn_at = tally.suspicion.as_ref().and_then(|suspicion| suspicion.warn_at);
+            let soonest = patience.look_at().min(report_at);
+            let next = [ends, warn_at].into_iter().flatten().fold(soonest, Instant::min);
+            // The store answers its own command in time: as a rule that needs no timer here.
+            let is_earlier = in_line.deadline().is_none_or(|deadline| next < deadline);
+            select! {
+                biased;
+                lease = in_line.news() => match lease {
+                    Some(lease) => return lease,
+                    None => tally.waits(self, in_line),
+                },
+                () = &mut held => return Err(NoLease::Dismissed),
+                () = sleep_until_some(&*engine.clock, is_earlier.then_some(next)) => {}
+            }
+            // Not before: what was answered already counts, however late it is.
+            let now = engine.clock.now();
+            if let Some(suspicion) = &mut tally.suspicion {
+                suspicion.warn_if_due(engine, now);
+            }
+            if ends.is_some_and(|ends| ends <= now) {
+                let is_silent = self.is_silent_throughout();
+                return Err(if is_silent { NoLease::Unavailable } else { NoLease::TimedOut });
+            }
+            // A lease of this very process goes on without the server: no outage for those who
+            // wait for it.
+            let silent_since = || self.silent_since().filter(|_| !self.is_held_here());
+            if patience.is_over(now, looks_from, silent_since) {
+                return Err(NoLease::Unavailable);
+            }
+            if report_at <= now {
+                self.report(in_line, now);
+                report_at = next_report(now);
             }
         }
     }
@@ -139,6 +202,19 @@ impl AcquireCall {
         Ok(Some(guard))
     }
 
+    /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.
+    async fn until_held_by_owner(&self, gained: Option<Notified<'_>>) {
+        let (Some(owner), Some(mut gained)) = (&self.owner, gained) else { return pending().await };
+        loop {
+            gained.await;
+            // Made before the look, so that a lease gained meanwhile is not missed.
+            gained = owner.gained();
+            if owner.held(&self.name).is_some() {
+                return;
+            }
+        }
+    }
+
     /// Waits until no release or withdrawal of this process is on its way. The wait and the command
     /// after it take at most one command timeout together.
     async fn until_released(&self, ends: &mut Option<Instant>) -> Result<(), AcquireError> {
@@ -166,7 +242,7 @@ impl AcquireCall {
         &self,
         why: NoLease,
         line: Option<InLine<'_>>,
-        tally: &mut AcquireTally<'_>,
+        tally: &mut AcquireTally,
     ) -> AcquireError {
         let Self { engine, name, .. } = self;
         match why {
@@ -196,31 +272,51 @@ impl AcquireCall {
         self.timeout(line).await
     }
 
-    /// The runtime gives no new leases.
-    fn closed(&self) -> AcquireError {
-        if self.engine.is_forked() {
-            return self.forked();
-        }
-        if self.engine.ending.refuses() {
-            let (lock, draining) = (self.name.clone(), self.engine.ending.is_draining());
-            return AcquireError::ShutDown { lock, draining };
-        }
-        // No task is left that would renew a lease.
-        let stopped = StoreError::new(
-            StoreErrorKind::Config,
-            "the tokio runtime that the lock runtime lives on has stopped",
-            "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
-        );
-        stopped.for_lock(&self.name).into()
+    /// Since when the server does not answer, or the part of it where the lock lives.
+    fn silent_since(&self) -> Option<Instant> {
+        let server = self.engine.outages().state().silent_since();
+        let part = self.failing().and_then(|failing| failing.silent_since);
+        server.into_iter().chain(part).min()
     }
 
-    /// The runtime was made in another process.
-    fn forked(&self) -> AcquireError {
-        self.engine.outages().origin().error().for_lock(&self.name).into()
+    /// Reports a call that has waited for long, unless enough was reported. While the store does not
+    /// answer there is no report: no holder is to blame.
+    fn report(&self, in_line: &InLine<'_>, now: Instant) {
+        let Self { engine, name, .. } = self;
+        if !engine.outages().state().unreachable_for(now).is_zero() {
+            return;
+        }
+        let left_out = engine.reports.lock().blocked.take(name, now, engine.timing.blocked_after);
+        let Some(left_out) = left_out else { return };
+        let Some(position) = in_line.look(NameState::position) else { return };
+        let (lock, class) = (name.clone(), self.metrics.class().clone());
+        let waited = now.saturating_since(self.started);
+        let report = Report { lock, class, waited, position, left_out };
+        if let Some((lease, _)) = engine.holder(name) {
+            return report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
+        }
+        let looker = Arc::clone(engine);
+        engine.spawn(async move {
+            match looker.inspect(&report.lock).await {
+                Ok(inspection) => report.log(holder_in(&looker, inspection)),
+                Err(error) => {
+                    tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
+                }
+            }
+        });
     }
 
-    fn take_over(&self, lease: Arc<HeldLease>) -> Result<Guard, AcquireError> {
+    /// Counts a lease that was taken, and makes a guard of it.
+    fn take_over(&self, new: NewLease) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
+        let NewLease { lease, is_watched, woken } = new;
+        lease.count();
+        if let Some((source, handover)) = woken {
+            lease.metrics().wakeup(source, handover);
+        }
+        if !is_watched {
+            let _ = lease.lose(LossReason::WatchdogStopped);
+        }
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
         self.metrics.waited(lease.since().saturating_since(self.started));
         let holds = Mutex::new(Holds::first());
@@ -234,5 +330,109 @@ impl AcquireCall {
             return Err(self.closed());
         }
         Ok(guard)
+    }
+}
+
+/// What a call has learnt of its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contention {
+    /// Nothing: it may be free.
+    Free,
+    /// Another has it.
+    Held,
+    /// Another runtime has it, and may keep it idle.
+    Kept,
+}
+
+/// Counts how a call went, also when its future is dropped.
+struct AcquireTally {
+    metrics: Arc<ClassMetrics>,
+    started: Instant,
+    found: Contention,
+    /// How many stood before the call when it came.
+    behind: Option<u64>,
+    /// Known once it waits.
+    suspicion: Option<Suspicion>,
+    outcome: AcquireOutcome,
+}
+
+impl AcquireTally {
+    /// Another has the lock, by what the server said or this runtime knows.
+    fn finds_held(&mut self) {
+        if mem::replace(&mut self.found, Contention::Held) == Contention::Free
+            && let Some(behind) = self.behind
+        {
+            self.metrics.queued(behind);
+        }
+    }
+
+    /// The lock is not free, or others ask for it.
+    fn waits(&mut self, call: &AcquireCall, in_line: &InLine<'_>) {
+        if self.suspicion.is_some() {
+            return;
+        }
+        self.metrics.waits.began(self.started);
+        let (behind, is_held) =
+            in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
+        self.behind = Some(behind);
+        if is_held {
+            self.finds_held();
+        }
+        self.suspicion = Some(Suspicion::of(call));
+    }
+}
+
+impl Drop for AcquireTally {
+    fn drop(&mut self) {
+        if self.suspicion.is_some() {
+            self.metrics.waits.ended(self.started);
+        }
+        self.metrics.acquire(self.outcome);
+        // Now and not before: a share of the calls is never above all of them.
+        if self.found != Contention::Free {
+            self.metrics.contended();
+        }
+    }
+}
+
+/// How a call is counted that failed; `tries` for one that only tried.
+fn how_it_failed(error: &AcquireError, tries: bool) -> AcquireOutcome {
+    match error {
+        AcquireError::Timeout(_) if tries => AcquireOutcome::Busy,
+        AcquireError::Timeout(_) => AcquireOutcome::Timeout,
+        AcquireError::Unavailable(_) => AcquireOutcome::Unavailable,
+        AcquireError::Lost(_) => AcquireOutcome::Lost,
+        _ => AcquireOutcome::Error,
+    }
+}
+
+/// When a call that waits since `started` is to be reported next: after `blocked_after`, then
+/// whenever its wait has doubled.
+fn next_report(started: Instant, now: Instant, blocked_after: Duration) -> Instant {
+    let waited = now.saturating_since(started);
+    let mut next = blocked_after.max(Duration::from_millis(1));
+    while next <= waited {
+        next = next.saturating_mul(2);
+    }
+    started + next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::at(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_wait_is_reported_whenever_it_has_doubled() {
+        let next = |now| next_report(at(100), at(now), Duration::from_secs(10));
+        assert_eq!(
+            [100, 109, 110, 119, 120, 139, 140].map(next),
+            [at(110), at(110), at(120), at(120), at(140), at(140), at(180)]
+        );
+        let never = next_report(at(100), at(1_000_000), Duration::MAX);
+        assert!(never > at(1_000_000_000));
     }
 }

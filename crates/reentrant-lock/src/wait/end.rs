@@ -16,6 +16,29 @@ use super::line::{AcquireCall, InLine, WaitLimit};
 const ROUND_TRIPS: u32 = 8;
 
 impl AcquireCall {
+    /// The runtime gives no new leases.
+    pub(super) fn closed(&self) -> AcquireError {
+        if self.engine.is_forked() {
+            return self.forked();
+        }
+        if self.engine.ending.refuses() {
+            let (lock, draining) = (self.name.clone(), self.engine.ending.is_draining());
+            return AcquireError::ShutDown { lock, draining };
+        }
+        // No task is left that would renew a lease.
+        let stopped = StoreError::new(
+            StoreErrorKind::Config,
+            "the tokio runtime that the lock runtime lives on has stopped",
+            "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
+        );
+        stopped.for_lock(&self.name).into()
+    }
+
+    /// The runtime was made in another process.
+    pub(super) fn forked(&self) -> AcquireError {
+        self.engine.outages().origin().error().for_lock(&self.name).into()
+    }
+
     /// The error of a call whose time was over before it sent a command, or sent another.
     pub(super) async fn too_late(&self) -> AcquireError {
         if self.tries {

@@ -1,17 +1,16 @@
 use std::{
-    future::{Future, poll_fn},
+    future::poll_fn,
     mem,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use leasehold_core::{
     Instant, LockName, RuntimeLabel, Terms,
-    lease::LossReason,
     metric::{ClassMetrics, WakeSource},
-    store::{Acquire, AcquireAnswer, StoreFuture},
+    store::{Acquire, AcquireAnswer},
 };
 use leasehold_watchdog::{HeldLease, Renewing, Share};
 
@@ -73,15 +72,14 @@ pub(super) struct InLine<'a> {
 }
 
 struct FirstCommand<'a> {
-    sent_at: Instant,
     deadline: Instant,
-    reply: StoreFuture<'a, AcquireAnswer>,
+    answer: BoxFuture<'a, TimedAnswer<AcquireAnswer>>,
 }
 
-impl<'a> InLine<'a> {
-    /// See [`NameState::join`]; `Closed` after the end. Yields a lease, or else a place.
-    pub(super) fn join(call: &'a AcquireCall) -> Result<Result<NewLease, Self>, NoLease> {
-        let AcquireCall { engine, name, metrics, terms, tries, keep_idle, .. } = call;
+impl AcquireCall {
+    /// See [`NameState::join`]; `Closed` after the end.
+    pub(super) fn join(&self) -> Result<Joined<NewLease>, NoLease> {
+        let Self { engine, name, metrics, terms, tries, keep_idle, .. } = self;
         engine.listen();
         let joined = engine.with_new(name, metrics, |entry, env| {
             let keep = (!keep_idle.is_zero()).then(|| {
@@ -91,14 +89,19 @@ impl<'a> InLine<'a> {
                 Keep { idle: *keep_idle, is_worth_it }
             });
             Ok(match entry.state.join(env, *terms, *tries, keep)? {
-                Joined::Taken(taken) => Ok(NewLease::of(call, entry, env, taken)),
-                Joined::InLine(ticket, lead) => Err((ticket, lead)),
+                Joined::Taken(taken) => Joined::Taken(NewLease::of(self, entry, env, taken)),
+                Joined::InLine(ticket, lead) => Joined::InLine(ticket, lead),
             })
         });
-        Ok(joined.unwrap_or(Err(NoLease::Closed))?.map_err(|(ticket, lead)| {
-            let own = lead.map(|lead| FirstCommand::send(call, lead));
-            Self { call, ticket, own, waits: false, left: false }
-        }))
+        joined.unwrap_or(Err(NoLease::Closed))
+    }
+}
+
+impl<'a> InLine<'a> {
+    /// A task that has joined sends the command that it leads with, if it does.
+    pub(super) fn new(call: &'a AcquireCall, ticket: Ticket, lead: Option<Lead>) -> Self {
+        let own = lead.map(|lead| FirstCommand::send(call, lead));
+        Self { call, ticket, own, waits: false, left: false }
     }
 
     /// The deadline of its own command, until that is answered.
@@ -130,15 +133,11 @@ impl<'a> InLine<'a> {
     }
 
     fn poll_own(&mut self, cx: &mut Context<'_>) -> LeasePoll<NewLease> {
-        let Some(FirstCommand { sent_at, reply, .. }) = &mut self.own else { return Poll::Pending };
-        let (sent_at, result) = (*sent_at, ready!(Pin::new(reply).poll(cx)));
+        let Some(own) = &mut self.own else { return Poll::Pending };
+        let answer = ready!(own.answer.as_mut().poll(cx));
         self.own = None;
         let Self { call, ticket, .. } = *self;
         let AcquireCall { engine, name, metrics, tries, .. } = call;
-        if let Ok(AcquireAnswer::Granted(granted)) = &result {
-            engine.saw(sent_at, name, granted);
-        }
-        let answer = TimedAnswer { sent_at, result: engine.counted(result) };
         let lease = engine.with_new(name, metrics, |entry, env| {
             let lease = entry.state.on_first_reply(env, ticket, *tries, answer);
             lease.map_ok(|taken| NewLease::of(call, entry, env, taken))
@@ -186,24 +185,30 @@ impl<'a> FirstCommand<'a> {
             keeps,
             wait: heartbeat,
         };
-        let reply = Box::pin(engine.store.ask(sent_at, command, deadline));
-        Self { sent_at, deadline, reply }
+        let reply = engine.store.ask(sent_at, command, deadline);
+        let answer = Box::pin(async move {
+            let result = engine.counted(reply.await);
+            if let Ok(AcquireAnswer::Granted(granted)) = &result {
+                engine.saw(sent_at, name, granted);
+            }
+            TimedAnswer { sent_at, result }
+        });
+        Self { deadline, answer }
     }
 }
 
 /// A lease that a task has taken under the lock of its name, and that is not counted yet.
 pub(super) struct NewLease {
-    lease: Arc<HeldLease>,
-    is_watched: bool,
-    woken: Option<(WakeSource, Duration)>,
+    pub(super) lease: Arc<HeldLease>,
+    pub(super) is_watched: bool,
+    pub(super) woken: Option<(WakeSource, Duration)>,
 }
 
 impl NewLease {
     /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
     fn of(call: &AcquireCall, entry: &mut NameEntry, env: &Env<'_>, taken: TakenToken) -> Self {
-        let TakenToken { turn, token: fence, offer, until, watch, first } = taken;
+        let TakenToken { turn, number, token: fence, until, watch, woken } = taken;
         let AcquireCall { engine, metrics, owner, caller, renews, max_hold, min_hold, .. } = call;
-        let number = if first { turn.id().number() } else { offer.ticket };
         // One that is not to be renewed still gets its whole ttl.
         let is_short = until.saturating_since(env.now) < turn.ttl().get().mul_f64(0.9);
         let renewing = match renews {
@@ -215,28 +220,15 @@ impl NewLease {
         let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
         entry.holder = Some(*caller);
         entry.owner = owner.as_ref().map(Owner::downgrade);
-        let (lease, watch) = engine.watches.take(watch, &share, env.now, Arc::clone(metrics));
+        let (lease, watch) = engine.watches.take(watch, share, env.now, Arc::clone(metrics));
         if let Some(watch) = watch {
             entry.state.on_watch(watch);
         }
-        let woken = offer.source.map(|source| (source, env.now.saturating_since(offer.at)));
         Self { lease, is_watched: watch.is_some(), woken }
     }
 
     /// Whether another had the lock before; unknown if the grant came as an answer.
     pub(super) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
-    }
-
-    pub(super) fn count(self) -> Arc<HeldLease> {
-        let Self { lease, is_watched, woken } = self;
-        lease.count();
-        if let Some((source, handover)) = woken {
-            lease.metrics().wakeup(source, handover);
-        }
-        if !is_watched {
-            let _ = lease.lose(LossReason::WatchdogStopped);
-        }
-        lease
     }
 }

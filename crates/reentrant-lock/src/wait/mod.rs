@@ -5,7 +5,7 @@ mod call;
 mod end;
 mod line;
 mod outage_patience;
-mod waiting;
+mod suspicion;
 
 pub(crate) use end::{failed, unavailable};
 pub(crate) use line::{AcquireCall, WaitLimit};

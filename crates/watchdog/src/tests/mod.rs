@@ -20,7 +20,7 @@ use leasehold_core::{
 };
 use leasehold_testing::ManualClock;
 
-use crate::{HeldLease, Renewing, Share, Watches, batch::RenewalBatch, renewal::AnsweredBatch};
+use crate::{HeldLease, Renewing, Share, Watches, batch::RenewalBatch, watchdog::AnsweredBatch};
 
 mod renewals;
 
@@ -105,7 +105,7 @@ impl Scene {
             let (until, renewing) = (turn.believed_until(), Renewing::Always);
             let (max_hold, min_hold) = (None, None);
             let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };
-            let (lease, watch) = self.watches.take(None, &share, now, Arc::clone(&self.metrics));
+            let (lease, watch) = self.watches.take(None, share, now, Arc::clone(&self.metrics));
             assert!(watch.is_some());
             self.leases.push(lease);
         }

@@ -142,8 +142,7 @@ fn a_lease_that_no_replica_has_is_released_when_it_ends() {
         let turn = TurnId::of(&taken.turn);
         let ((), effects) =
             scene.with(|state, env| state.on_lost(env, turn, LossReason::Expired, None));
-        let releases =
-            matches!(effects.send, Some(Outgoing::Release(release)) if release.turn == turn);
+        let releases = effects.release.is_some_and(|release| release.turn == turn);
         assert_eq!(releases, needs_replicas);
     }
 }

@@ -15,7 +15,7 @@ fn reuses(scene: &mut Scene) -> u64 {
     match scene.come(false, Terms::default()) {
         (Ok(Joined::Taken(taken)), effects) => {
             assert_eq!(effects.kept, Some(KeptOutcome::Reused));
-            assert!(effects.send.is_none() && !taken.first);
+            assert!(sends_nothing(&effects) && taken.number != taken.turn.id().number());
             taken.token.get()
         }
         (other, _) => panic!("the turn is idle, and yet {other:?}"),
@@ -23,8 +23,8 @@ fn reuses(scene: &mut Scene) -> u64 {
 }
 
 fn idles(scene: &mut Scene, token: u64) {
-    let (after, effects) = scene.release(token);
-    assert!(matches!(after, AfterLease::Settled) && effects.send.is_none());
+    let released = scene.release(token);
+    assert!(is_settled(&released) && sends_nothing(&released.1));
     assert!(scene.state.is_idle());
 }
 
@@ -53,7 +53,7 @@ fn an_idle_turn_ends_when_its_time_is_over() {
     idles(&mut scene, 10);
     scene.pass(999);
     let (_, effects) = scene.with(NameState::on_timer);
-    assert!(effects.send.is_none());
+    assert!(sends_nothing(&effects));
     scene.pass(1);
     let (_, effects) = scene.with(NameState::on_timer);
     ends_as(&effects, KeptOutcome::Lapsed);
@@ -137,9 +137,9 @@ fn a_recall_that_crosses_a_take_ends_the_turn_after_that_lease() {
     idles(&mut scene, 10);
     assert_eq!(reuses(&mut scene), 11);
     let effects = wanted(&mut scene, turn);
-    assert!(effects.send.is_none() && effects.kept.is_none());
+    assert!(sends_nothing(&effects) && effects.kept.is_none());
     let (after, effects) = scene.release(11);
-    assert!(matches!(after, AfterLease::Ends(_)));
+    assert!(after.is_some());
     assert!(effects.ended.is_some_and(|ended| ended.was_wanted));
 }
 
@@ -147,7 +147,7 @@ fn a_recall_that_crosses_a_take_ends_the_turn_after_that_lease() {
 fn a_held_turn_that_is_wanted_serves_those_who_wait_by_then() {
     let (mut scene, turn) = kept(1_000, 20);
     let early = scene.join();
-    assert!(wanted(&mut scene, turn).send.is_none());
+    assert!(sends_nothing(&wanted(&mut scene, turn)));
     let late = scene.join();
     let _ = scene.release(10);
     assert_eq!(scene.takes(early), 11);
@@ -161,7 +161,7 @@ fn a_recall_of_an_older_turn_changes_nothing() {
     let (mut scene, TurnId { id, .. }) = kept(1_000, 20);
     idles(&mut scene, 10);
     let effects = wanted(&mut scene, TurnId { id, first: fence(9) });
-    assert!(effects.send.is_none());
+    assert!(sends_nothing(&effects));
     assert_eq!(reuses(&mut scene), 11);
 }
 
@@ -171,9 +171,9 @@ fn a_recall_counts_that_comes_before_the_grant() {
     scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it: true });
     let lead = scene.join();
     let turn = TurnId { id: scene.numbers.known(&scene.name, lead), first: fence(10) };
-    assert!(wanted(&mut scene, turn).send.is_none());
+    assert!(sends_nothing(&wanted(&mut scene, turn)));
     let _ = scene.granted(lead, 10, 20, false);
-    assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
+    assert!(scene.release(10).0.is_some());
 }
 
 #[test]
@@ -184,14 +184,14 @@ fn a_turn_is_not_kept_that_others_wait_for_or_that_is_not_worth_it() {
         let (lead, command) = scene.join_as(false);
         assert_eq!(command.map(|lead| lead.keeps), Some(is_worth_it));
         let _ = scene.granted(lead, 10, 20, contended);
-        assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
+        assert!(scene.release(10).0.is_some());
     }
 }
 
 #[test]
 fn a_lock_that_stays_closed_is_not_kept() {
     let (mut scene, _) = kept(1_000, 20);
-    assert!(matches!(scene.end(10, Some(500), false).0, AfterLease::Ends(_)));
+    assert!(scene.end(10, Some(500), false).0.is_some());
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_kept_turn_goes_on_for_a_ttl_while_nobody_wants_it() {
     scene.pass(499);
     assert_eq!(reuses(&mut scene), 12);
     scene.pass(1);
-    assert!(matches!(scene.release(12).0, AfterLease::Ends(_)));
+    assert!(scene.release(12).0.is_some());
 }
 
 /// A scene's leases are believed for 20 s from their release on.
@@ -215,7 +215,8 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
         let (mut scene, _) = kept(1_000, 20);
         let next = scene.join();
         let until = scene.now + Duration::from_millis(less);
-        let _ = scene.with(|state, env| state.on_release(env, fence(10), until, None, false));
+        let _ = scene
+            .with(|state, env| state.on_release(env, fence(10), until, None, ReleaseVia::Explicit));
         assert_eq!(scene.poll(next).is_ready(), is_offered, "{less} ms are left");
     }
 }
@@ -224,7 +225,7 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
 fn what_is_released_after_the_runtime_closed_is_not_kept() {
     let (mut scene, _) = kept(1_000, 20);
     assert!(scene.with(NameState::on_close).1.send.is_none(), "its holder goes on");
-    assert!(matches!(scene.release(10).0, AfterLease::Ends(_)));
+    assert!(scene.release(10).0.is_some());
 }
 
 #[test]
@@ -243,6 +244,6 @@ fn an_idle_turn_that_an_operator_ended_is_gone() {
     let (mut scene, turn) = kept(1_000, 20);
     idles(&mut scene, 10);
     let ((), effects) = scene.with(|state, env| state.on_force_released(env, turn));
-    assert!(effects.send.is_none());
+    assert!(sends_nothing(&effects));
     assert!(matches!(scene.come(false, Terms::default()).0, Ok(Joined::InLine(_, Some(_)))));
 }

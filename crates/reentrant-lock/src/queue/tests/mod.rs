@@ -7,14 +7,14 @@ use leasehold_core::{
     Entropy, Fence, Instant, LockName, Replication, RuntimeId, Secret, StoreError, StoreErrorKind,
     Terms, Ttl,
     lease::LossReason,
-    metric::KeptOutcome,
+    metric::{KeptOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
 };
 use uuid::Uuid;
 
 use super::{
-    AfterLease, Effects, Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, Numbers, Outgoing,
-    TakenToken, Ticket, TimedAnswer, TurnId, TurnRelease, name_state::Phase, unheard,
+    Effects, Env, Joined, Keep, Lead, LeasePoll, NameState, NoLease, Numbers, Outgoing, TakenToken,
+    Ticket, TimedAnswer, TurnId, TurnRelease, name_state::Phase, unheard,
 };
 use crate::{seam::Rules, timing::Timing};
 
@@ -90,7 +90,11 @@ impl Scene {
     }
 
     /// A task comes for a lease on some terms.
-    fn come(&mut self, tries: bool, terms: Terms) -> (Result<Joined, NoLease>, Effects) {
+    fn come(
+        &mut self,
+        tries: bool,
+        terms: Terms,
+    ) -> (Result<Joined<TakenToken>, NoLease>, Effects) {
         let keep = self.keep;
         self.with(|state, env| state.join(env, terms, tries, keep))
     }
@@ -113,15 +117,21 @@ impl Scene {
         assert!(self.answer(lead, AcquireAnswer::Queued(place)).is_pending());
     }
 
-    fn release(&mut self, token: u64) -> (AfterLease, Effects) {
+    fn release(&mut self, token: u64) -> (Option<TurnRelease>, Effects) {
         self.end(token, None, false)
     }
 
     /// Releases a lease, or drops its guard; its lock stays closed for so many milliseconds.
-    fn end(&mut self, token: u64, closed: Option<u64>, dropped: bool) -> (AfterLease, Effects) {
+    fn end(
+        &mut self,
+        token: u64,
+        closed: Option<u64>,
+        dropped: bool,
+    ) -> (Option<TurnRelease>, Effects) {
         let until = self.now + Duration::from_secs(20);
         let closed_until = closed.map(|millis| self.now + Duration::from_millis(millis));
-        self.with(|state, env| state.on_release(env, fence(token), until, closed_until, dropped))
+        let via = if dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
+        self.with(|state, env| state.on_release(env, fence(token), until, closed_until, via))
     }
 
     /// The release of a turn is about to be sent; the id with which the runtime queues anew in it.
@@ -175,8 +185,16 @@ fn grant(first: u64, last: u64, millis: u64, contended: bool) -> Granted {
 
 /// The release that an event sends.
 fn release_of(effects: &Effects) -> TurnRelease {
-    let Some(Outgoing::Release(release)) = &effects.send else { panic!("{:?}", effects.send) };
-    release.clone()
+    effects.release.clone().expect("a release")
+}
+
+/// Whether a lease was released, and its holder has nothing to send.
+fn is_settled((after, effects): &(Option<TurnRelease>, Effects)) -> bool {
+    after.is_none() && effects.settled == Some(ReleaseVia::Explicit)
+}
+
+fn sends_nothing(effects: &Effects) -> bool {
+    effects.send.is_none() && effects.release.is_none()
 }
 
 fn withdrawn(effects: &Effects) -> Vec<Ticket> {
