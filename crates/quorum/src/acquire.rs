@@ -21,15 +21,16 @@ use super::{
 };
 use crate::durations::STEPS_BACK;
 
-/// How often an acquisition that met others steps back and tries again.
+/// How many times at most one call asks the nodes, if others ask at the same time.
 const TRIES: u32 = 4;
 
-/// Asks for a lock on behalf of a runtime that waits, or does not: for a lease that lives so long, and one
-/// node before the others where others ask, too.
+/// Asks for a lock. A lease that this call gets lives for `life`. With `one_first`, one node is asked before the
+/// others, so that callers do not split the nodes between them.
 pub(super) async fn acquire<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     command: Acquire,
-    (life, one_first): (Duration, bool),
+    life: Duration,
+    one_first: bool,
     deadline: Instant,
 ) -> Result<AcquireAnswer, StoreError> {
     quorum.check(command.ttl, command.acks)?;
@@ -66,7 +67,7 @@ pub(super) async fn acquire<N: QuorumNode>(
     })
 }
 
-/// Each as an acquire of its own.
+/// Repeats the acquire of each waiter, all at the same time.
 pub(super) async fn heartbeat<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     Heartbeats { batch, label }: Heartbeats,
@@ -77,13 +78,13 @@ pub(super) async fn heartbeat<N: QuorumNode>(
         let (wait, acks) = (Some(heartbeat), Replication::NONE);
         let (name, label) = (name.clone(), label.clone());
         let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
-        let answer = acquire(quorum, command, (heartbeat.window(ttl), true), deadline).await;
+        let answer = acquire(quorum, command, heartbeat.window(ttl), true, deadline).await;
         answer.map_err(|error| error.for_lock(&waiter.name))
     };
     join_all(batch.iter().map(beat)).await
 }
 
-/// The grant of an acquisition that has one already, if a majority still has it.
+/// If this acquisition was granted before, and a majority still has the lease, returns that grant.
 async fn confirm<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     name: &LockName,
@@ -113,8 +114,8 @@ async fn confirm<N: QuorumNode>(
     Ok(None)
 }
 
-/// Asks the nodes until a majority has decided. It is this call's turn: no other one for the same acquisition
-/// does so meanwhile.
+/// Asks the nodes until a majority has decided: up to `TRIES` times, and not after the deadline or the end of the
+/// claim. The caller holds the claim's turn, so no other call asks for this acquisition meanwhile.
 async fn ask<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     claim: &Claim,
@@ -130,7 +131,7 @@ async fn ask<N: QuorumNode>(
         let outcome = vote(quorum, claim, candidate, one_first, deadline).await?;
         let VoteOutcome::Split(refusal) = outcome else { return Ok(outcome) };
         candidate.waited = candidate.waited.max(refusal.waited);
-        // Who stands behind others leaves them the first step.
+        // Whoever waits behind others pauses longer, so that they ask first.
         let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
         let pause = backoff(STEPS_BACK, steps + behind, quorum.entropy.fraction());
         let until = quorum.clock.now() + pause;
@@ -150,7 +151,7 @@ fn wait<N: QuorumNode>(quorum: &Arc<Quorum<N>>, claim: &Claim, candidate: Candid
     if quorum.records.lock().get(id).is_some() {
         return;
     }
-    // A grant after a message is for the claim window.
+    // A grant that follows a message lives for the claim window only.
     let life = candidate.heard();
     if claim.wait(Candidate { life, ..candidate }, quorum.clock.now() + life * 2) {
         let (clock, claim) = (Arc::clone(&quorum.clock), quorum.claims.enter(id));
@@ -188,7 +189,7 @@ async fn ask_when_its_turn<N: QuorumNode>(
     let deadline = clock.now() + quorum.settings.patience() * 2;
     let Some(_turn) = claim.turn(clock, deadline).await else { return };
     let id = candidate.command.id;
-    // The call before has it, and has told so.
+    // An earlier call has got the lock and reported it.
     if quorum.records.lock().get(id).is_some() {
         return;
     }

@@ -26,7 +26,7 @@ struct LockView {
 }
 
 impl LockView {
-    /// The leases of the try that most nodes have.
+    /// The leases of one try: the one that most nodes have.
     fn most(&self) -> Vec<&NodeLease> {
         let alike = |one: &NodeLease| {
             let is_same = |other: &&NodeLease| other.id == one.id && other.attempt == one.attempt;
@@ -35,7 +35,7 @@ impl LockView {
         self.leases.iter().map(alike).max_by_key(Vec::len).unwrap_or_default()
     }
 
-    /// Whether a majority has a lease, or none can have one, whatever the others answer.
+    /// Whether a majority has answered, and the missing answers cannot change the result.
     fn is_clear(&self, nodes: usize) -> bool {
         let (most, needed) = (self.most().len(), majority(nodes));
         self.answered >= needed && (most >= needed || most + nodes - self.answered < needed)
@@ -54,7 +54,8 @@ pub(super) async fn inspect<N: QuorumNode>(
     let mut view = LockView::default();
     let sent =
         members(quorum.all()).map(|node| quorum.send(node, command.clone(), deadline)).collect();
-    // A node that hangs holds nobody up for longer than another one would be asked in its place.
+    // Once the result is clear, the other nodes get only the hedge: the time after which another node would be
+    // asked.
     gather(quorum, sent, deadline, quorum.hedge(), |node, reply| {
         let failure = quorum.failure(node, &reply);
         view.answered += usize::from(failure.is_none());
@@ -74,8 +75,11 @@ pub(super) async fn inspect<N: QuorumNode>(
     inspection(quorum, &view)
 }
 
-/// The lease that a majority has. What fewer have is one as well if this process knows that it is: nodes
-/// that have it may not answer. Otherwise it is unknown, unless it cannot be one.
+/// What the answers of the nodes mean, in this order:
+///
+/// - Free: even if all nodes that did not answer had the lease, it would not be on a majority.
+/// - Held: a majority has the lease, or this process knows that its own lease still stands.
+/// - Otherwise an error: nodes that may have the lease did not answer.
 fn inspection<N: QuorumNode>(
     quorum: &Quorum<N>,
     view: &LockView,
@@ -83,6 +87,7 @@ fn inspection<N: QuorumNode>(
     let (nodes, needed) = (quorum.nodes.len(), quorum.majority());
     let most = view.most();
     let LockView { answered, counter, ref failures, .. } = *view;
+    // A node that did not answer may have the lease, too.
     let Some(lease) = most.first().filter(|_| most.len() + nodes - answered >= needed) else {
         return Ok(Inspection::Free { last_fence: Fence::try_from(counter).ok() });
     };
@@ -92,6 +97,7 @@ fn inspection<N: QuorumNode>(
     if most.len() < needed && !is_own {
         return Err(minority(most.len(), answered, nodes, failures));
     }
+    // A lease that is not settled yet has the fence 0, and 0 is no fence.
     let told = most.iter().map(|lease| lease.fence.max(1)).max().unwrap_or(1);
     let Ok(fence) = own.map_or_else(|| Fence::try_from(told), |record| Ok(record.first)) else {
         return Ok(Inspection::Free { last_fence: None });
@@ -101,6 +107,7 @@ fn inspection<N: QuorumNode>(
     Ok(Inspection::Held(LeaseRecord {
         id: lease.id,
         fence,
+        // Nobody holds a lock that is only kept closed.
         holds: if lease.kept { 0 } else { holds },
         remaining: kth_longest(&mut left, most.len().min(needed)),
         label: lease.label.strip_prefix(RuntimeLabel::KEEPS).unwrap_or(&lease.label).to_owned(),
@@ -144,7 +151,8 @@ pub(super) async fn force_release<N: QuorumNode>(
     if forced.done == 0 {
         return Ok(ForceReleaseAnswer::Changed);
     }
-    // Otherwise a renewal might bring it to those that never had it, beside those that have not heard.
+    // If fewer than a majority ended it, a renewal could spread the lease again: so nodes without it are told to
+    // refuse its fence.
     if !forced.is_done() {
         let needed = quorum.majority();
         let pass = to_all(Word::Pass { fence: forced.counter });
@@ -160,7 +168,8 @@ pub(super) async fn force_release<N: QuorumNode>(
 
 /// One step on one node; the nodes are read one after the other.
 ///
-/// A lease that is believed is on a majority, so it is named unless a majority is out of reach.
+/// A lease that is believed is on a majority. So at least one node that can be reached names it, unless a
+/// majority is out of reach.
 pub(super) async fn scan<N: QuorumNode>(
     quorum: &Quorum<N>,
     Scan { pattern, cursor }: Scan,
@@ -177,7 +186,7 @@ pub(super) async fn scan<N: QuorumNode>(
         Ok((names, at)) => (names, cursor.after(part, at), None),
         Err(error) => {
             let next = cursor.after(&missed(part), None).after(part, None);
-            let failed = unless_enough(&next, &places, error);
+            let failed = error_at_majority_missed(&next, &places, error);
             (Vec::new(), next, failed)
         }
     };
@@ -185,8 +194,12 @@ pub(super) async fn scan<N: QuorumNode>(
     Ok(ScanPage { names, failed, next: (!is_over).then_some(next) })
 }
 
-/// Why the list has gaps, once a majority of the nodes was missed.
-fn unless_enough(cursor: &ScanCursor, places: &[String], error: StoreError) -> Option<StoreError> {
+/// The error to report, exactly once: when the number of nodes that could not be read reaches a majority.
+fn error_at_majority_missed(
+    cursor: &ScanCursor,
+    places: &[String],
+    error: StoreError,
+) -> Option<StoreError> {
     let were_missed = places.iter().filter(|place| cursor.has_read(&missed(place))).count();
     let (nodes, needed) = (places.len(), majority(places.len()));
     (were_missed == needed).then(|| too_few(nodes - were_missed, nodes, &[error], false))

@@ -169,7 +169,7 @@ pub(super) async fn release<N: QuorumNode>(
     let Next { id, ttl, watermark, label, keeps, heartbeat } = next;
     let (wait, acks) = (Some(heartbeat), Replication::NONE);
     let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
-    match acquire(quorum, command, (heartbeat.window(ttl), false), deadline).await {
+    match acquire(quorum, command, heartbeat.window(ttl), false, deadline).await {
         Ok(AcquireAnswer::Granted(granted)) => Ok(ReleaseAnswer::NextGranted(granted)),
         Ok(AcquireAnswer::Queued(place)) => Ok(ReleaseAnswer::NextQueued(place)),
         Err(error) if error.kind().is_transient() => Err(error),

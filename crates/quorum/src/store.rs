@@ -71,8 +71,8 @@ impl<N: QuorumNode> LockStore for QuorumStore<N> {
         // Each is boxed by itself: otherwise a release would take the room of the largest.
         match command {
             Command::Acquire(command) => {
-                let terms = (command.ttl.get(), false);
-                about(command.name.clone(), acquire(quorum, command, terms, deadline))
+                let (name, life) = (command.name.clone(), command.ttl.get());
+                about(name, acquire(quorum, command, life, false, deadline))
             }
             Command::Heartbeat(heartbeats) => {
                 Box::pin(heartbeat(quorum, heartbeats, deadline).map(|replies| Ok(replies.into())))

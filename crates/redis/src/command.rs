@@ -59,7 +59,8 @@ impl Preamble {
     }
 }
 
-/// A command on one lock, as `lua/commands/usual.lua` takes it.
+/// A command on one lock, as `lua/commands/usual.lua` takes it. `docs/protocol.md` has the arguments, answers and
+/// rule of each.
 pub(super) enum LockCommand {
     Acquire(Acquire),
     /// With the label of the runtime that waits.
@@ -134,7 +135,8 @@ impl LockCommand {
         Some(SharedTerms { ttl, window, label, keeps })
     }
 
-    /// Writes the word, the id and the arguments.
+    /// Writes the word, the id and the arguments. How many these are also stands in Lua: `size` in `usual.lua`, in
+    /// three places, and `SIZES` in `rest.lua`.
     fn write(&self, to: &mut Cmd) {
         match self {
             Self::Acquire(Acquire { id, watermark: seen, wait: None, .. }) => {

@@ -27,6 +27,8 @@ use crate::durations::FAILURE_LASTS;
 /// Commands are executed in the order in which they were sent, except across a replacement, or when
 /// the server does not know the script. What a replaced connection may still deliver is harmless,
 /// because every script may run twice or late.
+///
+/// Messages do not come here: see `subscriber.rs`.
 #[derive(Clone)]
 pub struct Connection(Arc<ConnectionInner>);
 

@@ -22,9 +22,9 @@ use super::{
     shared_calls::Sharing,
 };
 
-/// The connections of a store. Commands that wait for acknowledgements have more of them, one set for
-/// each demand: a number of replicas, with disks or without. So a demand that cannot be met delays no
-/// other.
+/// The connections of a store. Commands that wait for acknowledgements use other connections: one set for
+/// each demand, which is a number of replicas, with disks or without. So a demand that cannot be met delays
+/// no other.
 pub(super) struct Connections {
     /// Makes a set; `true` for one where commands wait for acknowledgements.
     open: Box<dyn Fn(bool) -> Arc<ConnectionSet> + Send + Sync>,
@@ -36,15 +36,15 @@ pub(super) struct Connections {
 /// A demand: whether disks count, and how many replicas.
 type Demand = (bool, u8);
 
-/// A few connections for commands, and one for renewals, so that nothing queues ahead of them. A name
-/// always uses the same connection.
+/// A few connections for commands, and one for renewals, so that renewals wait behind no command. Within
+/// a set, the commands of a name use one connection, renewals apart.
 pub(super) struct ConnectionSet {
     commands: Vec<Arc<Batcher<Preamble>>>,
     renewals: Connection,
-    /// Whether the connection for renewals was begun, so that the first renewal need not wait for it.
+    /// Whether making the connection for renewals was started: at the first lock, before the first renewal.
     renews: AtomicBool,
-    /// Where renewals wait for acknowledgements: locked while a batch of them is sent, because the
-    /// server would not answer the next one before.
+    /// Where renewals wait for acknowledgements: locked while a batch of them is sent. Only one batch at a time,
+    /// because the server answers nothing else on the connection while it waits for replicas.
     renewing: Option<sync::Mutex<()>>,
 }
 
@@ -112,13 +112,13 @@ impl ConnectionSet {
 
     /// Makes the connection of renewals when the first lock is taken.
     pub(super) fn prepare_renewals(&self) {
-        // A swap alone would write a line that all cores share, at each acquire.
+        // Reads first: a swap at each acquire would write a shared cache line.
         if !self.renews.load(Ordering::Relaxed) && !self.renews.swap(true, Ordering::Relaxed) {
             self.renewals.prepare();
         }
     }
 
-    /// Sends a batch of renewals, on the connection of a name if that for renewals cannot be made.
+    /// Sends a batch of renewals. If the renewal connection cannot be made, uses the connection of `name`.
     pub(super) async fn renew(
         &self,
         call: ScriptCall<'_>,
@@ -136,10 +136,13 @@ impl ConnectionSet {
         connection.call(call, deadline).await
     }
 
-    /// The connection for renewals. If it cannot be made in half of the time, as on a server that takes
-    /// no more clients, the connection of a name is used, which may work. That one is used at once if
-    /// two of its round trips take longer than the half: the connection for the first renewal of a
-    /// process is just being made then.
+    /// The connection that a batch of renewals uses; `other` is that of a name.
+    ///
+    /// 1. The renewal connection, if it exists.
+    /// 2. `other`, if two of its round trips take longer than half of the time: the renewal connection would be
+    ///    late, and is made in the background.
+    /// 3. The renewal connection, if it can be made in half of the time.
+    /// 4. `other`, which may still work, as on a server that takes no more clients.
     async fn for_renewals<'a>(
         &'a self,
         other: &'a Connection,

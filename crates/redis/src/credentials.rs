@@ -20,7 +20,7 @@ impl Credentials {
         Self { user: None, password: password.into() }
     }
 
-    /// How to connect, with these credentials.
+    /// `info` with these credentials.
     pub(super) fn on(&self, info: ConnectionInfo) -> ConnectionInfo {
         let settings = info.redis_settings().clone().set_password(&self.password);
         let settings = match &self.user {
@@ -31,7 +31,7 @@ impl Credentials {
     }
 }
 
-/// Without the password.
+/// `Debug` hides the password.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
@@ -51,7 +51,7 @@ pub type CredentialsFuture<'a> =
 ///
 /// It is asked whenever a connection is made; open ones stay as they are. The answer has to come
 /// within the connect timeout. A failure, and credentials that the server refuses, count as an
-/// outage: where it is safe, commands are tried again and the provider is asked again.
+/// outage: waits, renewals and releases are tried again, and the provider is asked again.
 ///
 /// An async closure without arguments is a provider:
 ///
@@ -68,8 +68,8 @@ pub trait CredentialsProvider: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error: what needed the connection fails with a [`StoreError`](leasehold_core::StoreError) of kind
-    /// `Definite` that repeats the error's text.
+    /// Any error: the command that needed the connection fails with a [`StoreError`](leasehold_core::StoreError) of
+    /// kind `Definite` that repeats the error's text.
     ///
     /// # Cancel safety
     ///
@@ -77,7 +77,7 @@ pub trait CredentialsProvider: Send + Sync + 'static {
     fn credentials(&self) -> CredentialsFuture<'_>;
 }
 
-/// A provider shows nothing of itself.
+/// `Debug` prints only the type.
 impl fmt::Debug for dyn CredentialsProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CredentialsProvider")

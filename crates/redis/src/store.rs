@@ -38,7 +38,7 @@ use super::{
 /// Leases on a Redis server, version 6.2 or newer.
 ///
 /// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
-/// one. Renewals have one of their own, so that nothing queues ahead of them. Commands that wait
+/// one. Renewals have one of their own, so that they wait behind no command. Commands that wait
 /// for acknowledgements have connections of their own. Inspections use a pool. One more connection
 /// brings the pushes of the server.
 pub struct RedisStore {

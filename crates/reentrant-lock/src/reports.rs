@@ -1,4 +1,4 @@
-//! What is logged of calls that have waited for long, and how much of what may happen very often.
+//! Reports calls that have waited for long, and limits log lines that could repeat very often.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -51,7 +51,7 @@ impl Report {
     }
 }
 
-/// Which waits are reported: one of each name, and only so many names, within a time.
+/// Limits reports: within a period, each name is reported once, and at most `MOST` names are.
 #[derive(Debug, Default)]
 // ADR 0015
 pub(crate) struct Ration {
@@ -62,8 +62,8 @@ pub(crate) struct Ration {
 impl Ration {
     const MOST: usize = 8;
 
-    /// Asks whether a wait for `name` may be reported at `now`, with `within` as the time; yields
-    /// how many waits for other names were left out since the last report.
+    /// Asks whether something may be reported of `name` at `now`; `within` is the period. `None`: do not report.
+    /// `Some(n)`: report it; `n` others, of further names, were left out since the last report.
     pub(crate) fn take(&mut self, name: &LockName, now: Instant, within: Duration) -> Option<u64> {
         self.reported.retain(|_, at| now.saturating_since(*at) < within);
         if self.reported.contains_key(name) {
@@ -78,14 +78,14 @@ impl Ration {
     }
 }
 
-/// How much is logged of what may happen very often.
+/// Limits log lines that could repeat very often.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     /// The waits that were reported.
     pub(crate) blocked: Ration,
-    /// The waits for this very process that were warned of.
+    /// Warnings that a call may wait for its own process.
     pub(crate) suspects: Ration,
-    /// The unconfirmed runs that were warned of.
+    /// Warnings that the server has not confirmed that the lock of a run of `once` stays closed.
     pub(crate) unconfirmed: Ration,
     /// The messages that were dropped.
     pub(crate) dropped: DroppedMessages,
@@ -99,7 +99,7 @@ pub(crate) struct DroppedMessages {
 }
 
 impl DroppedMessages {
-    /// Counts one more; yields how many there were since the last line of the log, if another is due.
+    /// Counts one more. If a log line is due, returns how many were dropped since the last one.
     pub(crate) fn add(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
         if self.logged_at.is_some_and(|at| now.saturating_since(at) < LOG_PAUSE) {

@@ -6,10 +6,10 @@ use std::{
 
 use crate::ending::{Cause, CliError};
 
-/// The longest file of a password, in bytes.
+/// The greatest size of a password file, in bytes.
 const LONGEST: u64 = 65_536;
 
-/// The password in a file, without the line break behind it.
+/// The password in a file, without the line breaks at its end.
 pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
     let shown = path.display();
     let failed = |error: io::Error| {
@@ -18,7 +18,7 @@ pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
         );
         CliError::new(Cause::Config, text)
     };
-    // One byte more than the longest: a device may have no end.
+    // Reads one byte too many, to notice a file that is too long, and no more: `/dev/zero` has no end.
     let mut password = String::new();
     let file = File::open(path).map_err(failed)?;
     file.take(LONGEST + 1).read_to_string(&mut password).map_err(failed)?;

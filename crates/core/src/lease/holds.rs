@@ -3,8 +3,8 @@ use std::num::NonZeroU32;
 /// The number of nested uses of a lease.
 ///
 /// Holds are counted here first; Redis mirrors the *absolute* count. Every change carries a
-/// number that grows within the runtime, so that two changes whose commands swap on the way leave
-/// the later one standing, and a repeat changes nothing.
+/// number that grows within the runtime. If two changes arrive in the wrong order, the later one
+/// stays. A repeated change has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holds {
     count: u32,
@@ -70,7 +70,10 @@ pub enum HoldsError {
     #[error("the last hold of this lease was released; acquire the lock again")]
     Ended,
     /// The lease has [`Holds::MAX`] holds.
-    #[error("the lease has {} nested holds; a re-entry is never released", Holds::MAX)]
+    #[error(
+        "the lease has {} nested holds: probably some re-entries are never released",
+        Holds::MAX
+    )]
     TooMany,
 }
 

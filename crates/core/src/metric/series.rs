@@ -99,18 +99,18 @@ impl ClassMetrics {
         count(&self.acquire[outcome as usize], 1);
     }
 
-    /// A lease was got after a wait.
+    /// A call got its lease after waiting for `wait`.
     pub fn waited(&self, wait: Duration) {
         record(&self.wait, wait.as_secs_f64());
     }
 
-    /// An acquire call that found the lock taken ended; to be called after
+    /// An acquire call ended that had found the lock taken; to be called after
     /// [`acquire`](Self::acquire).
     pub fn contended(&self) {
         count(&self.contended, 1);
     }
 
-    /// The time of holding a lease ended.
+    /// A lease ended after it was held for `time`.
     pub fn hold(&self, end: HoldEnd, time: Duration) {
         record(&self.hold[end as usize], time.as_secs_f64());
     }
@@ -121,7 +121,7 @@ impl ClassMetrics {
         record(&self.handover, handover.as_secs_f64());
     }
 
-    /// An acquire call has to wait behind this many.
+    /// An acquire call has to wait behind so many tasks of its runtime, and other runtimes.
     #[expect(clippy::cast_precision_loss, reason = "a number of things in memory is below 2^53")]
     pub fn queued(&self, before: u64) {
         record(&self.position, before as f64);
@@ -158,8 +158,8 @@ impl ClassMetrics {
         count(&self.release[outcome as usize][via as usize], 1);
     }
 
-    /// Shows every series to the recorder, gauges as they stand at `now`. An alert on the first
-    /// loss needs to have seen a 0 before the 1.
+    /// Shows the counters and gauges to the recorder, gauges as they stand at `now`. Counters are shown as 0 from
+    /// the start, because an alert on an increase needs a first value.
     pub fn show(&self, now: Instant) {
         let release = self.release.iter().flatten();
         let counters = self.acquire.iter().chain(&self.renewals).chain(&self.lost);
@@ -211,7 +211,7 @@ impl StoreMetrics {
         count(&self.errors[kind as usize], 1);
     }
 
-    /// A grant showed that the server's fence counter had lost data.
+    /// A grant showed that the server's fence counter was behind a fence that this process had seen.
     pub fn regression(&self) {
         count(&self.regressions, 1);
     }
@@ -242,7 +242,7 @@ impl StoreMetrics {
         set(&self.idle, turns as f64);
     }
 
-    /// Shows every series to the recorder.
+    /// Shows the counters to the recorder.
     pub fn show(&self) {
         for key in self.errors.iter().chain(&self.messages).chain([&self.regressions]) {
             count(key, 0);
@@ -291,7 +291,7 @@ pub fn describe_metrics() {
     });
 }
 
-/// The name of every histogram, and the upper bounds of the buckets that fit it, in its unit.
+/// The name of each histogram, with suitable upper bounds for its buckets, in the unit of the metric.
 ///
 /// ```
 /// # use leasehold_core::metric;
@@ -335,12 +335,13 @@ impl Metrics {
         Arc::clone(metrics)
     }
 
-    /// The series of a class, of which this runtime does not know: what a forked process counts is nobody's.
+    /// The series of a class in a forked process. They belong to no runtime, and [`show`](Self::show) does not
+    /// cover them.
     pub fn unknown(class: &Class) -> Arc<ClassMetrics> {
         Arc::new(ClassMetrics::new(class.clone()))
     }
 
-    /// Describes every metric and shows every series to the recorder, gauges as they stand at
+    /// Describes every metric and shows the counters and gauges to the recorder, gauges as they stand at
     /// `now`.
     pub fn show(&self, now: Instant) {
         describe_metrics();

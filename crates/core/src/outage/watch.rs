@@ -65,7 +65,7 @@ impl OutageWatch {
         }
     }
 
-    /// A grant showed at `now` that the fence counter of a lock had lost data.
+    /// A grant showed at `now` that the fence counter of a lock was behind a fence that this process had seen.
     pub fn regressed(&self, now: Instant, lock: &LockName, fence: Fence) {
         if self.known.lock().1.regressions.admits(now) {
             tracing::error!(

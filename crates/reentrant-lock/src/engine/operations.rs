@@ -140,7 +140,7 @@ impl Engine {
             }
         }
         let own = if self.is_forked() { Vec::new() } else { own_cycles(self) };
-        WaitGraph::of(&locks).with(own, unread)
+        WaitGraph::of(&locks).with_certain(own, unread)
     }
 
     /// Ends the lease that an inspection showed, and no other.

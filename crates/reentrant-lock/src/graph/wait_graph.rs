@@ -7,15 +7,14 @@ use crate::listing::{ListError, ListedLock};
 
 /// Who holds which locks, who waits for them, and where processes wait for each other in a circle.
 ///
-/// Locks are seen one after the other, so a cycle may have come to its end already, or be made of
-/// waits that were never there together.
+/// Locks are read one after another, so a cycle may be over, or never have existed at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitGraph {
     /// The processes that hold a lock or wait for one, by their runtime ids.
     pub processes: Vec<Process>,
-    /// Cycles, the certain ones first. Of processes that wait for each other in several ways, one of
-    /// the shortest is told.
+    /// Cycles, the certain ones first. If processes wait for each other in several ways, only one
+    /// cycle of them is told.
     pub cycles: Vec<Cycle>,
     /// What could not be read; if there is anything, the graph is not complete.
     pub unread: Vec<ListError>,
@@ -30,22 +29,22 @@ impl WaitGraph {
         locks.sort_by(|one, other| one.name.cmp(&other.name));
         let mut processes = BTreeMap::new();
         for lock in &locks {
-            note(&mut processes, lock);
+            add_lock(&mut processes, lock);
         }
         let processes: Vec<Process> = processes.into_values().collect();
-        let cycles = possible(&processes, &locks);
+        let cycles = possible_cycles(&processes, &locks);
         Self { processes, cycles, unread: Vec::new() }
     }
 
-    /// The same graph with other cycles before its own.
-    pub(crate) fn with(mut self, mut certain: Vec<Cycle>, unread: Vec<ListError>) -> Self {
+    /// Adds the certain cycles, and the errors of what could not be read.
+    pub(crate) fn with_certain(mut self, mut certain: Vec<Cycle>, unread: Vec<ListError>) -> Self {
         certain.append(&mut self.cycles);
         certain.sort_by_key(|cycle| Reverse(cycle.certainty));
         Self { cycles: certain, unread, ..self }
     }
 }
 
-fn note(processes: &mut BTreeMap<RuntimeId, Process>, lock: &ListedLock) {
+fn add_lock(processes: &mut BTreeMap<RuntimeId, Process>, lock: &ListedLock) {
     let ListedLock { name, lease } = lock;
     let holder = lease.id.runtime();
     let hold = Hold {
@@ -57,7 +56,7 @@ fn note(processes: &mut BTreeMap<RuntimeId, Process>, lock: &ListedLock) {
         idle: lease.idle,
         waiters: lease.waiters.len(),
     };
-    process(processes, holder, &lease.label).holds.push(hold);
+    entry_of(processes, holder, &lease.label).holds.push(hold);
     for (position, waiter) in lease.waiters.iter().enumerate() {
         let wait = Wait {
             lock: name.clone(),
@@ -66,11 +65,11 @@ fn note(processes: &mut BTreeMap<RuntimeId, Process>, lock: &ListedLock) {
             silent_for: waiter.silent_for,
             holder,
         };
-        process(processes, waiter.id.runtime(), &waiter.label).waits.push(wait);
+        entry_of(processes, waiter.id.runtime(), &waiter.label).waits.push(wait);
     }
 }
 
-fn process<'a>(
+fn entry_of<'a>(
     processes: &'a mut BTreeMap<RuntimeId, Process>,
     runtime: RuntimeId,
     label: &str,
@@ -81,17 +80,17 @@ fn process<'a>(
     })
 }
 
-fn possible(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
+fn possible_cycles(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
     let number = |runtime: RuntimeId| {
         processes.binary_search_by(|process| process.runtime.cmp(&runtime)).ok()
     };
     let mut edges = vec![Vec::new(); processes.len()];
-    // Of the others, nobody has to give one back before it opens.
+    // A lock that is kept closed, or idle, opens although no task gives it back, so it makes no edge.
     let held = locks.iter().enumerate().filter(|(_, lock)| !lock.lease.kept && !lock.lease.idle);
-    for (label, lock) in held {
+    for (lock_at, lock) in held {
         let Some(holder) = number(lock.lease.id.runtime()) else { continue };
         for waiter in lock.lease.waiters.iter().filter_map(|waiter| number(waiter.id.runtime())) {
-            edges[waiter].push((holder, label));
+            edges[waiter].push((holder, lock_at));
         }
     }
     let step = |process: usize, holds: usize, waits_for: usize| CycleStep {
@@ -131,8 +130,7 @@ pub struct Hold {
     pub remaining: Duration,
     /// Whether it was given back, and the lock is only kept closed: it opens by itself.
     pub kept: bool,
-    /// Whether no task of this very runtime uses it. Of other runtimes that is not known, and this
-    /// is false.
+    /// Whether no task uses it. Known only for this runtime; `false` for all others.
     pub idle: bool,
     /// How many processes wait for it, at most 128.
     pub waiters: usize,

@@ -407,7 +407,7 @@ fn how_it_failed(error: &AcquireError, tries: bool) -> AcquireOutcome {
 }
 
 /// When a call that waits since `started` is to be reported next: after `blocked_after`, then
-/// whenever its wait has doubled.
+/// at 2, 4, 8 … times that.
 fn next_report(started: Instant, now: Instant, blocked_after: Duration) -> Instant {
     let waited = now.saturating_since(started);
     let mut next = blocked_after.max(Duration::from_millis(1));

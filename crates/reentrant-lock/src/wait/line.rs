@@ -25,7 +25,7 @@ use crate::{
 /// For how long to wait.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WaitLimit {
-    /// Not at all: a taken lock is an answer.
+    /// Not at all: the call returns as soon as it knows that the lock is taken.
     Try,
     /// For a while.
     For(Duration),
@@ -41,7 +41,8 @@ pub(crate) struct AcquireCall {
     pub(crate) metrics: Arc<ClassMetrics>,
     pub(crate) terms: Terms,
     pub(crate) limit: WaitLimit,
-    /// Whether a taken lock is an answer, for now.
+    /// Whether the call does not wait for a taken lock. `false` also after the first attempt of a try, if that
+    /// found a lock that may be idle.
     pub(crate) tries: bool,
     pub(crate) outage_patience: Duration,
     pub(crate) renews: bool,
@@ -55,11 +56,11 @@ pub(crate) struct AcquireCall {
     pub(crate) caller: Caller,
     /// When it was polled first.
     pub(crate) started: Instant,
-    /// Until when a try waits for another runtime to give up a lock that it may keep idle.
+    /// Until when a try waits for another runtime to give up the lock, which may be idle there.
     pub(crate) recall_ends: Option<Instant>,
 }
 
-/// The place of a task among those of its process; dropping it gives the place up.
+/// The position of a task in the local queue. Dropping it takes the task out of the queue.
 pub(super) struct InLine<'a> {
     call: &'a AcquireCall,
     ticket: Ticket,
@@ -67,7 +68,7 @@ pub(super) struct InLine<'a> {
     own: Option<FirstCommand<'a>>,
     /// Whether the task has heard that it has to wait.
     waits: bool,
-    /// Whether the place is given up already.
+    /// Whether the task is out of the queue, because it has its lease: then `drop` does nothing.
     left: bool,
 }
 
@@ -77,13 +78,13 @@ struct FirstCommand<'a> {
 }
 
 impl AcquireCall {
-    /// See [`NameState::join`]; `Closed` after the end.
+    /// Joins the queue, see [`NameState::join`]. Fails with `Closed` after the runtime has ended.
     pub(super) fn join(&self) -> Result<Joined<NewLease>, NoLease> {
         let Self { engine, name, metrics, terms, tries, keep_idle, .. } = self;
         engine.listen();
         let joined = engine.with_new(name, metrics, |entry, env| {
             let keep = (!keep_idle.is_zero()).then(|| {
-                // Nobody wanted an idle turn: that spares a look at the watermarks.
+                // If the turn is idle, no other runtime wanted the lock: that spares a look at the watermarks.
                 let is_worth_it = entry.state.is_idle()
                     || (env.rules.keeps)(engine.watermarks.is_worth_keeping(env.now, name));
                 Keep { idle: *keep_idle, is_worth_it }
@@ -109,10 +110,10 @@ impl<'a> InLine<'a> {
         self.own.as_ref().map(|own| own.deadline)
     }
 
-    /// Waits for the lease; `None`, once, when the task has to wait: its command was not granted, or
-    /// others ask for it.
+    /// Waits for the lease. Returns `None` once, to say that the task has to wait: its own command brought no
+    /// lease, or it has no command, because others ask.
     pub(super) async fn news(&mut self) -> Option<Result<NewLease, NoLease>> {
-        // By hand: the state of the name wakes the waker that it has of this task.
+        // A hand-written poll, because the `NameState` keeps the waker of the task, and wakes it.
         poll_fn(|cx| {
             let mut lease = self.poll_own(cx);
             if lease.is_pending() {
@@ -197,7 +198,7 @@ impl<'a> FirstCommand<'a> {
     }
 }
 
-/// A lease that a task has taken under the lock of its name, and that is not counted yet.
+/// A lease that a task has taken under the lock of its name, and that is not in the metrics yet.
 pub(super) struct NewLease {
     pub(super) lease: Arc<HeldLease>,
     pub(super) is_watched: bool,
@@ -205,11 +206,12 @@ pub(super) struct NewLease {
 }
 
 impl NewLease {
-    /// Turns a taken token into a watched lease. No await lies between: it cannot leak.
+    /// Turns a taken token into a watched lease. No await lies between taking the token and making the lease, so a
+    /// cancelled call cannot lose it.
     fn of(call: &AcquireCall, entry: &mut NameEntry, env: &Env<'_>, taken: TakenToken) -> Self {
         let TakenToken { turn, number, token: fence, until, watch, woken } = taken;
         let AcquireCall { engine, metrics, owner, caller, renews, max_hold, min_hold, .. } = call;
-        // One that is not to be renewed still gets its whole ttl.
+        // A lease without renewal is renewed once if less than 90 % of its ttl is left.
         let is_short = until.saturating_since(env.now) < turn.ttl().get().mul_f64(0.9);
         let renewing = match renews {
             true => Renewing::Always,
@@ -227,7 +229,8 @@ impl NewLease {
         Self { lease, is_watched: watch.is_some(), woken }
     }
 
-    /// Whether another had the lock before; unknown if the grant came as an answer.
+    /// Whether another had the lock before; `false` also when the grant came as an answer to a command: then it is
+    /// unknown.
     pub(super) fn was_held(&self) -> bool {
         matches!(self.woken, Some((WakeSource::Local | WakeSource::Push, _)))
     }

@@ -113,7 +113,7 @@ impl Step<'_> {
     }
 
     /// First and last of the tokens above all known ones, not beyond the clock, and whether the
-    /// counter had lost data; `None` when no token is left.
+    /// counter was behind the asker's watermark; `None` when no token is left.
     ///
     /// A plain counter gives a single token, unless others wait: then the turn may serve as many
     /// tasks as any other.

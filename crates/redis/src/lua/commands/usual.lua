@@ -1,7 +1,7 @@
 -- usual: run many commands in order, each on a lock. Follows head.lua, declared.lua, and the other parts,
 -- which stand in the functions `contended` and `general` of scripts.rs; or head.lua and gathered.lua, which
 -- says what is different then. It is the fast path of a free lock, and of the release of one that nobody
--- waits for.
+-- waits for. docs/protocol.md has the rule of each command.
 --
 -- KEYS  four for each command: lease, queue, waiters, withdrawn
 -- ARGV  1 and 2 as in head.lua; then for each command its word and arguments:
