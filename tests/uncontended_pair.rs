@@ -28,15 +28,15 @@ use tokio::{runtime::Handle, task::yield_now};
 const NAMES: usize = 100;
 
 /// The allocations of a pair: those of the store are four of them, a boxed future for each command, and another
-/// because the store is not one of this project's.
+/// that bounds it, as for any store of `on_store`.
 ///
 /// Of the acquire, its boxed future and its command, the state of the name, its queue, the grant, the lease, its
 /// place in the watchdog's order and what its guards share; of the release, the end of the turn, the command that
 /// outlives its caller, what its copies say, and its one copy in a list.
 const ALLOCATIONS: u64 = 17;
 
-/// The timers of a pair, if its commands are answered at once, or later: then the store, which is not one of this
-/// project's, has to answer both by their deadlines.
+/// The timers of a pair, if its commands are answered at once, or later: then those that bound the commands of a
+/// store of `on_store`.
 const TIMERS: [(bool, u64); 2] = [(false, 0), (true, 2)];
 
 /// A free lock under each name: a store that does nothing but answer, at once or when it is polled

@@ -6,9 +6,10 @@ use crate::{
     types::{LockName, RuntimeId},
 };
 
-/// A store that others made: each of its commands ends by its deadline, also if the store keeps silent.
+/// Any store: each of its commands ends by its deadline, also if the store keeps silent.
 ///
-/// The stores of this project see to that themselves.
+/// The stores that `connect` makes see to that themselves (`tests/stores/mute.rs`).
+// ADR 0048
 #[derive(Debug)]
 pub struct BoundedStore {
     store: Arc<dyn LockStore>,

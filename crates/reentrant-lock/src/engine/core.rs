@@ -196,7 +196,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// How much a runtime keeps in memory; everything shrinks when names go idle.
+/// How much a runtime keeps in memory; each number shrinks when names go idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Footprint {

@@ -196,6 +196,7 @@ impl RepeatRules {
         Self { expires, belief, send_at: Some(now), ..Self::default() }
     }
 
+    /// What to do at `now`; ends what has expired and has no copy in flight.
     pub(crate) fn next(&mut self, now: Instant) -> NextStep {
         if now >= self.expires && self.in_flight == 0 {
             self.end.get_or_insert(DeliveryEnd::Unconfirmed);

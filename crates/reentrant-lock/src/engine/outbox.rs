@@ -28,6 +28,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Unconfirmed {
     deliveries: SlotMap<Key, PendingDelivery>,
+    /// How many of them are releases.
+    releases: usize,
     /// The locks of releases that failed, from a shutdown on.
     failed: Option<Vec<LockName>>,
     /// The locks of releases that were dropped, and are not told yet.
@@ -71,6 +73,7 @@ impl Outbox {
             state.failed(closed);
             return None;
         };
+        state.releases += usize::from(closed.is_some());
         Some(state.deliveries.insert(PendingDelivery { closed, permit }))
     }
 
@@ -96,8 +99,8 @@ impl Outbox {
             state.left.insert(name.clone());
         }
         state.done(key, DeliveryEnd::Unconfirmed);
-        let has_more = state.closed().next().is_some();
-        let left = if has_more { BTreeSet::new() } else { mem::take(&mut state.left) };
+        let is_last = state.releases == 0;
+        let left = if is_last { mem::take(&mut state.left) } else { BTreeSet::new() };
         drop(state);
         self.changed.notify_waiters();
         left
@@ -127,8 +130,8 @@ impl Outbox {
             {
                 let state = self.state.lock();
                 // In the end only releases are awaited.
-                let is_awaited = |one: &PendingDelivery| now < soon || one.closed.is_some();
-                if now >= deadline || !state.deliveries.values().any(is_awaited) {
+                let awaited = if now < soon { state.deliveries.len() } else { state.releases };
+                if now >= deadline || awaited == 0 {
                     let failed = state.failed.iter().flatten();
                     let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
                     return locks.into_iter().collect();
@@ -157,6 +160,7 @@ impl Unconfirmed {
     fn done(&mut self, key: Key, end: DeliveryEnd) {
         let Some(PendingDelivery { closed, permit }) = self.deliveries.remove(key) else { return };
         drop(permit);
+        self.releases -= usize::from(closed.is_some());
         if end == DeliveryEnd::Unconfirmed {
             self.failed(closed);
         }

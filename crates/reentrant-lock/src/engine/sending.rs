@@ -63,8 +63,8 @@ impl Cleanup {
         Some(Self { sending: Some(Box::new(sending)) })
     }
 
-    /// Waits until the command is done, and until `until` at most, or else for as long as its first copy
-    /// may take. Then it goes on in the runtime.
+    /// Waits until the command is done: until `until` at most, or without it as long as the first copy may
+    /// take. Otherwise it goes on in the runtime.
     ///
     /// `is_enough`: a copy that failed also ends the wait.
     pub(crate) async fn wait(
@@ -75,10 +75,11 @@ impl Cleanup {
         let Some(sending) = &mut self.sending else { return Err(unheard()) };
         let engine = Arc::clone(&sending.engine);
         let deadline = engine.timing.command_deadline(sending.delivery.ttl);
-        let by = until.unwrap_or_else(|| engine.clock.now() + deadline);
+        let by = engine.clock.now() + deadline;
+        let until = until.filter(|until| *until < by);
         loop {
-            // The store answers the first copy in time: that needs no timer here.
-            let limit = (until.is_some() || sending.failure.is_some()).then_some(by);
+            // The store answers the first copy by its deadline: that needs no timer here.
+            let limit = until.or(sending.failure.is_some().then_some(by));
             select! {
                 biased;
                 error = engine.until_forked() => return Err(error),
@@ -202,6 +203,10 @@ impl Sending {
     /// Counts the answer, and passes it to the state of the name.
     fn on_reply(&mut self, answer: TimedAnswer<ReleaseAnswer>) {
         let Self { engine, delivery, rules, .. } = self;
+        // First: what it logs may panic in a subscriber, and the command has not ended then.
+        if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
+            engine.saw(answer.sent_at, &delivery.name, granted);
+        }
         let jitter = answer.result.as_ref().err().map(|_| engine.entropy.fraction());
         rules.on_reply(engine.clock.now(), jitter.unwrap_or_default(), &answer.result);
         if self.copies.is_empty() {
@@ -220,9 +225,6 @@ impl Sending {
         }
         let is_transient = answer.result.as_ref().is_err_and(|error| error.kind().is_transient());
         let Some(turn) = delivery.turn else { return };
-        if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
-            engine.saw(answer.sent_at, &delivery.name, granted);
-        }
         let repeats = engine
             .with(&delivery.name, |entry, env| entry.state.on_release_reply(env, turn, answer));
         if is_transient && repeats == Some(false) {
@@ -230,7 +232,7 @@ impl Sending {
         }
     }
 
-    /// Whether it goes on after its ttl: a withdrawal that the server may still have to execute.
+    /// Makes a withdrawal a late one if the server may still execute what it withdraws; whether it did.
     fn becomes_late(&self) -> bool {
         let may_come = self.failure.as_ref().is_none_or(|error| error.kind().is_transient());
         let is_unheard = self.rules.end() == Some(DeliveryEnd::Unconfirmed) && may_come;
@@ -250,7 +252,8 @@ impl Drop for Sending {
         }
         if self.becomes_late() {
             let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));
-            let (limit, delivery) = (Arc::clone(&engine.outbox.late), Arc::clone(delivery));
+            let (limit, delivery) = (Arc::clone(&engine.outbox.late), (**delivery).clone());
+            let delivery = Delivery { expires: delivery.expires + LATE, ..delivery };
             return engine.spawn(send_late(weak, clock, limit, *key, delivery));
         }
         // Last: what follows from the end is pending by now.
@@ -322,9 +325,8 @@ async fn send_late(
     clock: Arc<dyn Clock>,
     limit: Arc<Semaphore>,
     key: Key,
-    delivery: Arc<Delivery>,
+    delivery: Delivery,
 ) {
-    let delivery = Arc::new(Delivery { expires: delivery.expires + LATE, ..(*delivery).clone() });
     let mut failures = 0;
     loop {
         // Also during the pause. Then others are served: its lock may be the only one that fails.

@@ -137,7 +137,7 @@ impl AcquireCall {
             let warn_at = tally.suspicion.as_ref().and_then(|suspicion| suspicion.warn_at);
             let soonest = patience.look_at().min(report_at);
             let next = [ends, warn_at].into_iter().flatten().fold(soonest, Instant::min);
-            // The store answers its own command in time: as a rule that needs no timer here.
+            // The store answers the command of this task by its deadline: until then no timer is needed.
             let is_earlier = in_line.deadline().is_none_or(|deadline| next < deadline);
             select! {
                 biased;
