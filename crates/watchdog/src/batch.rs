@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_command_has_room_once_it_has_begun_and_until_it_is_full() {
         let (mut batches, one, other) = (Batches::default(), turn(60), turn(66));
-        let key = SlotMap::new().insert(());
+        let key = SlotMap::with_key().insert(());
         assert!(!batches.have_room() && !batches.have_room_for(one.terms()));
         for _ in 1..RenewalBatch::MAX {
             batches.add(key, &one, Duration::from_secs(10));

@@ -1,9 +1,12 @@
 use std::{collections::BTreeSet, mem};
 
 use leasehold_core::Instant;
-use slotmap::SlotMap;
+use slotmap::{SlotMap, new_key_type};
 
-use crate::Key;
+new_key_type! {
+    /// The key of a thing in a [`DueQueue`]: it finds nothing once the thing is taken out.
+    pub struct Key;
+}
 
 /// Things that fall due, each at its own instant, which may change.
 #[derive(Debug)]
@@ -17,7 +20,7 @@ pub struct DueQueue<T> {
 
 impl<T> Default for DueQueue<T> {
     fn default() -> Self {
-        let (things, order) = (SlotMap::new(), BTreeSet::new());
+        let (things, order) = (SlotMap::with_key(), BTreeSet::new());
         Self { things, order, sleeps_until: Instant::default() }
     }
 }
@@ -101,9 +104,9 @@ impl<T> DueQueue<T> {
     }
 
     /// Takes everything out.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
+    pub(crate) fn drain(&mut self) -> Vec<T> {
         self.order.clear();
-        mem::take(&mut self.things).into_iter().map(|(_, (_, thing))| thing)
+        self.things.drain().map(|(_, (_, thing))| thing).collect()
     }
 }
 
@@ -131,7 +134,7 @@ mod tests {
         assert_eq!(queue.remove(c), Some("c"));
         assert_eq!(queue.remove(c), None);
         assert_eq!(queue.earliest(), Some(at(30)));
-        assert_eq!(queue.drain().count(), 2);
+        assert_eq!(queue.drain().len(), 2);
         assert_eq!((queue.earliest(), queue.len()), (None, 0));
     }
 

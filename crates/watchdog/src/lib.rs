@@ -16,10 +16,8 @@ mod tests;
 mod watchdog;
 mod watches;
 
-pub use due::DueQueue;
+pub use due::{DueQueue, Key};
 pub use lease::{HeldLease, Lost, ReleasedLease, Share};
 pub use plan::{RenewalPlan, Renewing};
-#[doc(no_inline)]
-pub use slotmap::DefaultKey as Key;
 pub use watchdog::{TurnKeeper, Watchdog};
 pub use watches::{Watch, Watches};

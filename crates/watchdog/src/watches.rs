@@ -272,7 +272,7 @@ impl Watches {
         let abandoned: Vec<WatchedTurn> = {
             let mut queue = self.queue.lock();
             self.stopped.store(true, Ordering::SeqCst);
-            queue.drain().collect()
+            queue.drain()
         };
         abandoned.into_iter().map(|watched| watched.lose(LossReason::WatchdogStopped)).collect()
     }

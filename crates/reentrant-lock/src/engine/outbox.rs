@@ -1,14 +1,18 @@
 use std::{collections::BTreeSet, mem, pin::pin, sync::Arc};
 
 use leasehold_core::{Clock, Instant, LockName, Mutex};
-use leasehold_watchdog::Key;
-use slotmap::SlotMap;
+use slotmap::{SlotMap, new_key_type};
 use tokio::{
     select,
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
 };
 
 use super::delivery::{Delivery, DeliveryEnd};
+
+new_key_type! {
+    /// The key of a command that is pending.
+    pub(super) struct DeliveryKey;
+}
 
 /// The commands that the server has not confirmed: a shutdown waits for them, and reports the rest.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Unconfirmed {
-    deliveries: SlotMap<Key, PendingDelivery>,
+    deliveries: SlotMap<DeliveryKey, PendingDelivery>,
     /// How many of them are releases.
     releases: usize,
     /// The locks of releases that failed, from a shutdown on.
@@ -65,7 +69,7 @@ impl Outbox {
     const MAX_LATE: usize = 16 * 1024;
 
     /// Counts a command as pending; `None` when there are too many.
-    pub(super) fn add(&self, delivery: &Delivery) -> Option<Key> {
+    pub(super) fn add(&self, delivery: &Delivery) -> Option<DeliveryKey> {
         let mut state = self.state.lock();
         let closed = delivery.is_release().then(|| delivery.name.clone());
         let limit = delivery.turn.is_none().then(|| Arc::clone(&self.pending));
@@ -78,7 +82,7 @@ impl Outbox {
     }
 
     /// A withdrawal goes on after its ttl; `false` when too many do.
-    pub(super) fn becomes_late(&self, key: Key) -> bool {
+    pub(super) fn becomes_late(&self, key: DeliveryKey) -> bool {
         let Ok(permit) = Arc::clone(&self.pending_late).try_acquire_owned() else { return false };
         if let Some(pending) = self.state.lock().deliveries.get_mut(key) {
             pending.permit = Some(permit);
@@ -86,14 +90,14 @@ impl Outbox {
         true
     }
 
-    pub(super) fn done(&self, key: Key, end: DeliveryEnd) {
+    pub(super) fn done(&self, key: DeliveryKey, end: DeliveryEnd) {
         self.state.lock().done(key, end);
         self.changed.notify_waiters();
     }
 
     /// A release is dropped before its end: its tokio runtime stops. Yields the locks of all such
     /// releases with the last of them.
-    pub(super) fn left(&self, key: Key, name: &LockName) -> BTreeSet<LockName> {
+    pub(super) fn left(&self, key: DeliveryKey, name: &LockName) -> BTreeSet<LockName> {
         let mut state = self.state.lock();
         if state.left.len() < Self::MAX {
             state.left.insert(name.clone());
@@ -157,7 +161,7 @@ impl Unconfirmed {
         self.deliveries.values().filter_map(|pending| pending.closed.as_ref())
     }
 
-    fn done(&mut self, key: Key, end: DeliveryEnd) {
+    fn done(&mut self, key: DeliveryKey, end: DeliveryEnd) {
         let Some(PendingDelivery { closed, permit }) = self.deliveries.remove(key) else { return };
         drop(permit);
         self.releases -= usize::from(closed.is_some());

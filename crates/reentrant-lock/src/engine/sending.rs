@@ -13,7 +13,7 @@ use leasehold_core::{
     sleep_until_some,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
 };
-use leasehold_watchdog::{HeldLease, Key};
+use leasehold_watchdog::HeldLease;
 use tokio::{
     select,
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -28,7 +28,7 @@ use crate::{
 use super::{
     core::Engine,
     delivery::{Delivery, DeliveryEnd, DeliveryKind, NextStep, RepeatRules},
-    outbox::warn_of,
+    outbox::{DeliveryKey, warn_of},
 };
 
 /// A command in the hands of the task that waits for its answer. Dropped before it is answered, as
@@ -79,7 +79,7 @@ impl Cleanup {
         let until = until.filter(|until| *until < by);
         loop {
             // The store answers the first copy by its deadline: that needs no timer here.
-            let limit = until.or(sending.failure.is_some().then_some(by));
+            let limit = until.or_else(|| sending.failure.is_some().then_some(by));
             select! {
                 biased;
                 error = engine.until_forked() => return Err(error),
@@ -121,7 +121,7 @@ impl Drop for Cleanup {
 struct Sending {
     engine: Arc<Engine>,
     delivery: Arc<Delivery>,
-    key: Key,
+    key: DeliveryKey,
     rules: RepeatRules,
     /// The copies in flight.
     copies: Vec<CopyFuture>,
@@ -304,7 +304,7 @@ async fn permit(
 }
 
 /// A command is over, and pending no more.
-fn finish(engine: &Engine, delivery: &Delivery, key: Key, end: DeliveryEnd) {
+fn finish(engine: &Engine, delivery: &Delivery, key: DeliveryKey, end: DeliveryEnd) {
     if delivery.is_withdrawal() {
         engine.with(&delivery.name, |entry, env| {
             entry.state.withdrawals.on_end(&mut env.effects, delivery.id);
@@ -324,7 +324,7 @@ async fn send_late(
     engine: Weak<Engine>,
     clock: Arc<dyn Clock>,
     limit: Arc<Semaphore>,
-    key: Key,
+    key: DeliveryKey,
     delivery: Delivery,
 ) {
     let mut failures = 0;
