@@ -24,7 +24,6 @@ pub struct LockRuntimeBuilder {
     service: String,
     fencing: FenceSettings,
     ttl: Option<Duration>,
-    replication: Replication,
     timing: Timing,
     own_thread: bool,
     strictness: Strictness,
@@ -52,7 +51,6 @@ impl LockRuntimeBuilder {
             service: service_of_program(),
             fencing: FenceSettings::default(),
             ttl: None,
-            replication: Replication::NONE,
             timing: Timing::default(),
             own_thread: false,
             strictness: Strictness::default(),
@@ -99,8 +97,9 @@ impl LockRuntimeBuilder {
     /// let builder = LockRuntime::builder().replication(replication);
     /// # Ok::<(), leasehold::error::SettingError>(())
     /// ```
-    pub fn replication(self, replication: Replication) -> Self {
-        Self { replication, ..self }
+    pub fn replication(mut self, replication: Replication) -> Self {
+        self.timing.acks = replication;
+        self
     }
 
     /// Sets how long an acquire waits for a lock if it sets no other time. Default: 30 s.
@@ -311,7 +310,7 @@ impl LockRuntimeBuilder {
         let connecting = async move { connect_store(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
         if self.strictness != Strictness::Ignore {
-            let diagnosis = doctor.diagnose().await;
+            let diagnosis = doctor.diagnose(false).await;
             diagnosis.log();
             if self.strictness == Strictness::Refuse && diagnosis.warnings().next().is_some() {
                 return Err(ConnectError::Refused(Box::new(diagnosis)));
@@ -364,7 +363,7 @@ impl LockRuntimeBuilder {
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
-        if self.replication.are_asked() {
+        if self.timing.acks.are_asked() {
             return Err(ConnectError::NoReplicas);
         }
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
@@ -432,7 +431,8 @@ impl LockRuntimeBuilder {
             acks: timing.acks,
         };
         let clock = executor.clock(Arc::clone(&self.clock));
-        let examiner = Some(Arc::new(Examiner::new(config.clone(), clock, id, expected)));
+        let examiner =
+            Some(Arc::new(Examiner { config: config.clone(), clock, runtime_id: id, expected }));
         Ok((config, timing, id, Doctor { examiner, executor }))
     }
 
@@ -450,7 +450,6 @@ impl LockRuntimeBuilder {
         if let Some(ttl) = self.ttl {
             timing.ttl = Ttl::new(ttl)?;
         }
-        timing.acks = self.replication;
         Ok(timing.validated()?)
     }
 

@@ -29,23 +29,17 @@ const CONNECTIONS: usize = 4;
 #[derive(Debug, Clone)]
 // ADR 0040
 pub struct Examiner {
-    config: RedisConfig,
-    clock: Arc<dyn Clock>,
-    runtime_id: RuntimeId,
-    expected: Expected,
+    /// Where the servers are.
+    pub config: RedisConfig,
+    /// The clock of the lock runtime.
+    pub clock: Arc<dyn Clock>,
+    /// The id of the lock runtime.
+    pub runtime_id: RuntimeId,
+    /// What the lock runtime expects of the servers.
+    pub expected: Expected,
 }
 
 impl Examiner {
-    /// An examiner for the servers of a configuration.
-    pub fn new(
-        config: RedisConfig,
-        clock: Arc<dyn Clock>,
-        runtime_id: RuntimeId,
-        expected: Expected,
-    ) -> Self {
-        Self { config, clock, runtime_id, expected }
-    }
-
     /// Examines all servers, side by side. It never fails: what cannot be examined is a finding.
     ///
     /// A server may take the connect timeout, two command timeouts and 5 s. Before that, the Sentinels,
@@ -56,7 +50,7 @@ impl Examiner {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind but, at worst, probe keys that live a second.
-    pub async fn examine(&self) -> Diagnosis {
+    pub async fn examine(self: Arc<Self>) -> Diagnosis {
         let address = self.config.address.to_string();
         // Boxed: it is large, and would be a part of every caller's.
         let facts = Box::pin(self.gather()).await;
