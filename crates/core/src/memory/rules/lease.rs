@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{super::row::PlaceRow, Step, queue::Contest};
+use super::{super::row::PlaceRow, Step};
 use crate::{
     durations::WITHDRAWAL_MARK,
     lease::HoldUpdate,
@@ -20,8 +20,7 @@ impl Step<'_> {
     /// Sets the absolute number of holds and extends; never grants.
     pub(crate) fn hold(&mut self, command: &Hold) -> HoldAnswer {
         let Hold { id, fence, ttl, update, .. } = *command;
-        let extended = self.extend(id, fence, ttl, Some(update));
-        match extended {
+        match self.extend(id, fence, ttl, Some(update)) {
             Some(remaining) => HoldAnswer::Held { remaining },
             None if self.is_lost(fence) => HoldAnswer::DataLost,
             None => HoldAnswer::Gone,
@@ -31,8 +30,7 @@ impl Step<'_> {
     /// Extends a lease; never re-creates one.
     pub(crate) fn renew(&mut self, renewal: &Renewal) -> RenewAnswer {
         let Renewal { id, fence, ttl, .. } = *renewal;
-        let extended = self.extend(id, fence, ttl, None);
-        match extended {
+        match self.extend(id, fence, ttl, None) {
             Some(remaining) => RenewAnswer::Renewed { remaining },
             None if self.is_lost(fence) => RenewAnswer::DataLost,
             None => RenewAnswer::Gone,
@@ -139,10 +137,9 @@ impl Step<'_> {
     fn end_and_queue(&mut self, next: &PlaceRow) -> ReleaseAnswer {
         self.row.lease = None;
         match self.contest(next, next.window) {
-            Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
-            Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
-            // No token is left: the lease has ended, and the next heartbeat hears why.
-            Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
+            Ok(Some(granted)) => ReleaseAnswer::NextGranted(granted),
+            // Without a token, too: the lease has ended, and the next heartbeat hears why.
+            Ok(None) | Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
         }
     }
 
