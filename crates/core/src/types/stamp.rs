@@ -335,19 +335,16 @@ fn is_hex_digit(byte: u8) -> bool {
 
 /// A text without the words of the acquisitions in it, for errors and logs.
 pub fn without_words(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('-') {
-        let (before, behind) = rest.split_at(at);
-        shown.push_str(before);
-        let digits = behind.bytes().skip(1).take_while(|byte| is_hex_digit(*byte)).count();
-        let is_word =
-            digits == AcquisitionId::WORD && before.ends_with(|last: char| last.is_ascii_digit());
-        let length = if is_word { 1 + digits } else { 1 };
+    let mut parts = text.split('-');
+    let mut shown = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let digits = part.bytes().take_while(|byte| is_hex_digit(*byte)).count();
+        let is_behind_number = shown.ends_with(|last: char| last.is_ascii_digit());
+        let is_word = is_behind_number && digits == AcquisitionId::WORD;
         shown.push_str(if is_word { "-…" } else { "-" });
-        rest = &behind[length..];
+        shown.push_str(if is_word { &part[digits..] } else { part });
     }
-    shown + rest
+    shown
 }
 
 /// A text that is not `<runtime-uuid>:<number>`.
