@@ -98,9 +98,8 @@ impl FenceLayer {
 
     /// Sets how many requests may wait for one resource; the answer to further ones is 503. Requests
     /// with an older fence do not count against a request with a newer fence. Default: 256.
-    pub fn max_waiting(mut self, requests: usize) -> Self {
-        self.max_waiting = requests;
-        self
+    pub fn max_waiting(self, requests: usize) -> Self {
+        Self { max_waiting: requests, ..self }
     }
 
     /// Sets how long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
@@ -119,9 +118,8 @@ impl FenceLayer {
     }
 
     /// Replaces the clock of the machine, for tests in virtual time.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
     }
 
     /// Shuts out the former holder, after a lease is taken and before its first request.
