@@ -264,5 +264,5 @@ async fn unless_interrupted<T>(
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
 fn refused(error: io::Error) -> CliError {
-    CliError::new(Cause::Config, format!("the system refuses what a run needs: {error}"))
+    CliError::config(format!("the system refuses what a run needs: {error}"))
 }
