@@ -54,23 +54,20 @@ async fn runtime(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     server::connect(builder.fencing(fencing.map_err(CliError::usage)?), address).await
 }
 
+/// All parts, each with its name in JSON and in words.
+pub(super) const PARTS: [(BenchPart, &str, &str); 5] = [
+    (BenchPart::RoundTrip, "round_trips", "round trips, one at a time"),
+    (BenchPart::Pairs, "pairs", "pairs of acquire and release, one at a time"),
+    (BenchPart::ManyPairs, "pairs_on_64_locks", "pairs on 64 locks at once"),
+    (BenchPart::HandOvers, "hand_overs_between_processes", "hand-overs between two processes"),
+    (
+        BenchPart::LocalHandOvers,
+        "hand_overs_between_tasks",
+        "hand-overs between 8 tasks of a process",
+    ),
+];
+
 impl BenchPart {
-    pub(super) const ALL: [Self; 5] =
-        [Self::RoundTrip, Self::Pairs, Self::ManyPairs, Self::HandOvers, Self::LocalHandOvers];
-
-    /// Its name for machines, and for people.
-    pub(super) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::RoundTrip => ("round_trips", "round trips, one at a time"),
-            Self::Pairs => ("pairs", "pairs of acquire and release, one at a time"),
-            Self::ManyPairs => ("pairs_on_64_locks", "pairs on 64 locks at once"),
-            Self::HandOvers => ("hand_overs_between_processes", "hand-overs between two processes"),
-            Self::LocalHandOvers => {
-                ("hand_overs_between_tasks", "hand-overs between 8 tasks of a process")
-            }
-        }
-    }
-
     /// Does it until then. Returns how often a second.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) async fn measure(
