@@ -61,11 +61,6 @@ impl Class {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// The class as shared text, for metric labels.
-    pub(crate) fn shared(&self) -> Arc<str> {
-        Arc::clone(&self.0)
-    }
 }
 
 impl Default for Class {
