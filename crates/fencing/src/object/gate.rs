@@ -275,11 +275,10 @@ impl ObjectGate {
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
-            let path = Path::parse(resource).ok();
             // Only one spelling for one object: the HTTP layer keeps a lane for each text.
-            let path = path
-                .filter(|path| path.as_ref() == resource)
-                .filter(|path| *path == Path::from(resource));
+            let is_its_spelling =
+                |path: &Path| path.as_ref() == resource && *path == Path::from(resource);
+            let path = Path::parse(resource).ok().filter(is_its_spelling);
             let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
             self.pass(&path, &ObjectWrite::Advance, presented).await
         })
