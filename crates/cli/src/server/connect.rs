@@ -76,10 +76,9 @@ fn with_login(
 
 #[cfg(feature = "tls")]
 fn with_tls(
-    builder: LockRuntimeBuilder,
+    mut builder: LockRuntimeBuilder,
     args: &ServerArgs,
 ) -> Result<LockRuntimeBuilder, CliError> {
-    let mut builder = builder;
     if let Some(file) = &args.tls_ca {
         builder = builder.tls_root_ca(pem("--tls-ca", file)?);
     }
