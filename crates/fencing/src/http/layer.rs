@@ -1,8 +1,8 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::request::Parts;
-use leasehold_core::{Clock, Instant, SettingError, Stamp, SystemClock};
-use tokio::{select, try_join};
+use leasehold_core::{Clock, SettingError, Stamp, SystemClock, within};
+use tokio::try_join;
 
 use super::{
     answer::{Answer, Unnamed},
@@ -169,14 +169,15 @@ impl FenceLayer {
         ready: impl Future<Output = R>,
     ) -> Result<(RequestTurn<'a>, R), Answer> {
         let (resource, stamp) = (&*place.resource, place.presented);
-        let deadline = self.clock.now() + self.max_wait;
+        let clock = &*self.clock;
+        let deadline = clock.now() + self.max_wait;
         let refused = |error| Answer::refused(error, resource);
         let slow = || {
             let what = format!("the requests for {resource:?} before this one took too long");
             Answer::later(Problem::Busy, &format!("{what}, nothing was written; repeat it"))
         };
         let asked = async |asked: GateFuture<'_>| {
-            let judged = self.before(deadline, self.ask(place, asked)).await;
+            let judged = within(clock, deadline, self.ask(place, asked)).await;
             judged.ok_or_else(|| Answer::unanswered(resource))?.map_err(refused)
         };
         let advanced = async {
@@ -187,20 +188,20 @@ impl FenceLayer {
             asked(self.gate.advance(resource, stamp)).await.map(Some)
         };
         let turn = async {
-            let turn = self.before(deadline, self.turn(place)).await;
+            let turn = within(clock, deadline, self.turn(place)).await;
             turn.ok_or_else(slow)?.map_err(refused)
         };
         // Both at once: the next request of the same lease stays behind this one.
         let (advanced, turn) = try_join!(biased; advanced, turn)?;
         // Those that waited for a request that hung may get their turn only at their deadline, too
         // late to ask the gate.
-        if self.clock.now() >= deadline {
+        if clock.now() >= deadline {
             return Err(slow());
         }
         // The gate is asked only now: a newer request may have been admitted meanwhile. After an
         // advance it answers `Again`; the first answer is the one to report.
         let admitted = asked(self.gate.admit(resource, stamp)).await?;
-        let Some(ready) = self.before(deadline, ready).await else {
+        let Some(ready) = within(clock, deadline, ready).await else {
             let what =
                 format!("the service was not ready in time, nothing was written to {resource:?}");
             return Err(Answer::later(Problem::Busy, &format!("{what}; repeat the request")));
@@ -233,16 +234,6 @@ impl FenceLayer {
             Err(_) => {}
         }
         judged
-    }
-
-    /// Waits for a future until a deadline; `None` if the deadline comes first.
-    async fn before<T>(&self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
-        select! {
-            biased;
-            value = future => Some(value),
-            // Most futures are ready at once: then no timer is made.
-            () = async { self.clock.sleep_until(deadline).await } => None,
-        }
     }
 }
 
