@@ -113,10 +113,7 @@ async fn pairs(lock: ReentrantLock, until: Instant) -> Result<u64, CliError> {
 
 /// Pairs of a task for each of the locks.
 async fn together(locks: Vec<ReentrantLock>, until: Instant) -> Result<u64, CliError> {
-    let mut tasks = JoinSet::new();
-    for lock in locks {
-        tasks.spawn(pairs(lock, until));
-    }
+    let mut tasks: JoinSet<_> = locks.into_iter().map(|lock| pairs(lock, until)).collect();
     let mut count = 0;
     while let Some(done) = tasks.join_next().await {
         count += done.map_err(|error| CliError::new(Cause::Unreachable, error))??;
