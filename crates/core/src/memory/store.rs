@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{
-    row::{Keyspace, Part, PlaceRow, Row, ServerTime},
+    row::{Keyspace, Part, PlaceRow, Row},
     rules::Step,
 };
 use crate::{
@@ -113,10 +113,11 @@ impl MemoryStore {
         answer
     }
 
-    fn server_time(&self) -> ServerTime {
+    /// A time since the Unix epoch, which never steps.
+    fn server_time(&self) -> Instant {
         let MemoryState { clock, started_at, started_unix, .. } = &*self.state;
         let running = clock.now().saturating_since(*started_at);
-        ServerTime::at(*started_unix + running)
+        Instant::at(*started_unix + running)
     }
 }
 
@@ -207,7 +208,7 @@ fn without_replicas(asked: Replication) -> Result<(), StoreError> {
 pub struct Copied {
     row: Row,
     /// By the clock of the store that it was copied from.
-    at: ServerTime,
+    at: Instant,
 }
 
 impl Copied {

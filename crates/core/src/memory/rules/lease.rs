@@ -65,7 +65,7 @@ impl Step<'_> {
             }
             (lease.holds, lease.hold_number) = (count.get(), number);
         }
-        lease.ends = lease.ends.max(now.after(ttl.get()));
+        lease.ends = lease.ends.max(now + ttl.get());
         let left = self.lease_left()?;
         self.outlive(left);
         Some(left)
@@ -81,9 +81,9 @@ impl Step<'_> {
             id: lease.id,
             fence: lease.fence,
             holds: lease.holds,
-            remaining: whole_millis(now.until(lease.ends)),
+            remaining: whole_millis(lease.ends.saturating_since(now)),
             label: lease.label.to_string(),
-            held_for: lease.since.until(now),
+            held_for: now.saturating_since(lease.since),
             kept: lease.kept,
             idle: false,
             keeps: lease.keeps(),
@@ -97,8 +97,8 @@ impl Step<'_> {
         let record = |place: &PlaceRow| WaiterRecord {
             id: place.id,
             label: place.label.to_string(),
-            waiting_for: place.arrived.until(now),
-            silent_for: place.heard.until(now),
+            waiting_for: now.saturating_since(place.arrived),
+            silent_for: now.saturating_since(place.heard),
         };
         self.queue().live(now, LOOKED_AT).take(SHOWN).map(record).collect()
     }
@@ -117,7 +117,7 @@ impl Step<'_> {
         if let Some(keep) = command.keep_in_range() {
             lease.kept = true;
             lease.holds = 0;
-            lease.ends = now.after(keep);
+            lease.ends = now + keep;
             self.outlive(keep);
             return ReleaseAnswer::Kept { remaining: keep };
         }
@@ -161,7 +161,7 @@ impl Step<'_> {
         if ended_grant {
             self.end_and_grant_next();
         }
-        self.row.mark_withdrawn(self.now, id, self.now.after(WITHDRAWAL_MARK));
+        self.row.mark_withdrawn(self.now, id, self.now + WITHDRAWAL_MARK);
         WithdrawAnswer { ended_grant }
     }
 
