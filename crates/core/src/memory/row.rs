@@ -125,6 +125,7 @@ pub enum Part {
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
     rows: NameMap<Row>,
+    /// When each of the rows ends that has an end.
     ends: BTreeSet<(Instant, LockName)>,
 }
 
@@ -174,14 +175,9 @@ impl Keyspace {
     }
 
     fn forget_ended(&mut self, now: Instant) {
-        while let Some((ends, name)) = self.ends.first().cloned() {
-            if ends > now {
-                return;
-            }
+        while let Some((_, name)) = self.ends.first().filter(|(ends, _)| *ends <= now) {
+            self.rows.remove(name);
             self.ends.pop_first();
-            if self.rows.get(&name).is_some_and(|row| row.ends() == Some(ends)) {
-                self.rows.remove(&name);
-            }
         }
     }
 }
