@@ -211,14 +211,3 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
-
-#[cfg(test)]
-impl ServerArgs {
-    /// An address, and no other setting.
-    pub(crate) fn at(url: Option<&str>) -> Self {
-        let words = ["leasehold", "man"].map(str::to_owned).into_iter();
-        let url = url.map(|url| format!("--url={url}"));
-        let words = words.chain(url);
-        Program::parse_from(words).server
-    }
-}
