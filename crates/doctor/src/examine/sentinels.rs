@@ -25,11 +25,7 @@ pub(super) async fn ask(
     let connection = connected.ok_or("it is silent")?.map_err(|error| unreachable_one(&error))?;
     // It has the connect timeout for all its answers.
     let client = ServerClient::new(connection, Arc::clone(clock), config.connect_timeout / 2);
-    let question = |what: &str| {
-        let mut command = cmd("SENTINEL");
-        command.arg(what).arg(name);
-        command
-    };
+    let question = |what: &str| cmd("SENTINEL").arg(what).arg(name).take();
     let named: Reading<Option<(String, u16)>> =
         client.ask_for(&question("GET-MASTER-ADDR-BY-NAME")).await;
     let named = named.map_err(|why| match why {

@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// How many slots a Cluster has.
-const SLOTS: u32 = 16_384;
+const SLOTS: usize = 16_384;
 
 /// Whether every slot of a Cluster has an owner.
-pub(super) fn slots(covered: &Result<u32, StoreError>) -> Option<Finding> {
+pub(super) fn slots(covered: &Result<usize, StoreError>) -> Option<Finding> {
     let missing = match covered {
         Ok(covered) => SLOTS.saturating_sub(*covered),
         Err(error) => return Some(Finding::of_error(Danger, Topic::Cluster, error)),
