@@ -96,54 +96,6 @@ impl MemoryStore {
         self.state.keyspace.lock().with(now, name, |row| *row = copied.row.clone());
     }
 
-    /// Takes one step on the row of a name, then delivers what it sent.
-    fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
-        let now = self.server_time();
-        let (answer, mail) = self.state.keyspace.lock().with(now, name, |row| {
-            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
-            let answer = rule(&mut step);
-            (answer, step.mail)
-        });
-        for (to, push) in mail {
-            let listener = self.state.listeners.lock().get(&to).and_then(Weak::upgrade);
-            if let Some(listener) = listener {
-                listener.on_push(push);
-            }
-        }
-        answer
-    }
-
-    /// A time since the Unix epoch, which never steps.
-    fn server_time(&self) -> Instant {
-        let MemoryState { clock, started_at, started_unix, .. } = &*self.state;
-        let running = clock.now().saturating_since(*started_at);
-        Instant::at(*started_unix + running)
-    }
-}
-
-impl LockStore for MemoryStore {
-    /// The deadline does not matter: each reply is there at once.
-    fn send(&self, command: Command, _deadline: Instant) -> StoreFuture<'_, Reply> {
-        Box::pin(async move { self.run(command) })
-    }
-
-    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        {
-            let mut listeners = self.state.listeners.lock();
-            listeners.retain(|_, other| other.strong_count() > 0);
-            listeners.insert(runtime, Weak::clone(&listener));
-        }
-        if let Some(listener) = listener.upgrade() {
-            listener.on_push(Push::Listening);
-        }
-    }
-
-    fn ends_with_process(&self) -> bool {
-        true
-    }
-}
-
-impl MemoryStore {
     fn run(&self, command: Command) -> Result<Reply, StoreError> {
         Ok(match command {
             Command::Acquire(acquire) => {
@@ -195,6 +147,52 @@ impl MemoryStore {
         let mut names = self.state.keyspace.lock().names(self.server_time());
         names.retain(|name| scan.pattern.matches(name));
         ScanPage { names, failed: None, next: None }
+    }
+
+    /// Takes one step on the row of a name, then delivers what it sent.
+    fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
+        let now = self.server_time();
+        let (answer, mail) = self.state.keyspace.lock().with(now, name, |row| {
+            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
+            let answer = rule(&mut step);
+            (answer, step.mail)
+        });
+        for (to, push) in mail {
+            let listener = self.state.listeners.lock().get(&to).and_then(Weak::upgrade);
+            if let Some(listener) = listener {
+                listener.on_push(push);
+            }
+        }
+        answer
+    }
+
+    /// A time since the Unix epoch, which never steps.
+    fn server_time(&self) -> Instant {
+        let MemoryState { clock, started_at, started_unix, .. } = &*self.state;
+        let running = clock.now().saturating_since(*started_at);
+        Instant::at(*started_unix + running)
+    }
+}
+
+impl LockStore for MemoryStore {
+    /// The deadline does not matter: each reply is there at once.
+    fn send(&self, command: Command, _deadline: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(async move { self.run(command) })
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        {
+            let mut listeners = self.state.listeners.lock();
+            listeners.retain(|_, other| other.strong_count() > 0);
+            listeners.insert(runtime, Weak::clone(&listener));
+        }
+        if let Some(listener) = listener.upgrade() {
+            listener.on_push(Push::Listening);
+        }
+    }
+
+    fn ends_with_process(&self) -> bool {
+        true
     }
 }
 
