@@ -170,10 +170,8 @@ fn names_another(what: String) -> Finding {
 }
 
 /// What a Sentinel tells of its master.
-fn of_sentinel(
-    group: &SentinelsTold,
-    NamedMaster { master, watched }: &NamedMaster,
-) -> Vec<Finding> {
+fn of_sentinel(group: &SentinelsTold, named: &NamedMaster) -> Vec<Finding> {
+    let NamedMaster { master, watched } = named;
     let mut findings = Vec::new();
     if group.master.as_ref().is_some_and(|most| most != master) {
         let what = format!("the Sentinel names {master} as the master, and most do not");
