@@ -68,32 +68,25 @@ impl MemoryStore {
     /// Forgets one part of what is known of a name, as an eviction would, for tests.
     #[doc(hidden)]
     pub fn lose(&self, name: &LockName, part: Part) {
-        let now = self.server_time();
-        self.state.keyspace.lock().with(now, name, |row| row.lose(part));
+        self.with(name, |row, _| row.lose(part));
     }
 
     /// A copy of what is known of a name, for tests.
     #[doc(hidden)]
     pub fn copy(&self, name: &LockName) -> Copied {
-        let now = self.server_time();
-        self.state.keyspace.lock().with(now, name, |row| Copied { row: row.clone(), at: now })
+        self.with(name, |row, now| Copied { row: row.clone(), at: now })
     }
 
     /// Forgets a name, and returns what was known of it, for tests.
     #[doc(hidden)]
     pub fn take(&self, name: &LockName) -> Copied {
-        let now = self.server_time();
-        self.state
-            .keyspace
-            .lock()
-            .with(now, name, |row| Copied { row: std::mem::take(row), at: now })
+        self.with(name, |row, now| Copied { row: std::mem::take(row), at: now })
     }
 
     /// Knows of a name what another store knew, for tests. Times are those of the other's clock.
     #[doc(hidden)]
     pub fn paste(&self, name: &LockName, copied: &Copied) {
-        let now = self.server_time();
-        self.state.keyspace.lock().with(now, name, |row| *row = copied.row.clone());
+        self.with(name, |row, _| *row = copied.row.clone());
     }
 
     fn run(&self, command: Command) -> Result<Reply, StoreError> {
@@ -151,8 +144,7 @@ impl MemoryStore {
 
     /// Takes one step on the row of a name, then delivers what it sent.
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
-        let now = self.server_time();
-        let (answer, mail) = self.state.keyspace.lock().with(now, name, |row| {
+        let (answer, mail) = self.with(name, |row, now| {
             let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
             let answer = rule(&mut step);
             (answer, step.mail)
@@ -164,6 +156,11 @@ impl MemoryStore {
             }
         }
         answer
+    }
+
+    fn with<T>(&self, name: &LockName, rule: impl FnOnce(&mut Row, Instant) -> T) -> T {
+        let now = self.server_time();
+        self.state.keyspace.lock().with(now, name, |row| rule(row, now))
     }
 
     /// A time since the Unix epoch, which never steps.
