@@ -20,11 +20,10 @@ use super::{
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing itself, connect it or make it embedded"]
 pub struct LockRuntimeBuilder {
-    namespace: Option<String>,
+    namespace: String,
     service: String,
     fencing: FenceSettings,
-    ttl: Option<Duration>,
-    replication: Replication,
+    ttl: Duration,
     timing: Timing,
     own_thread: bool,
     strictness: Strictness,
@@ -48,11 +47,10 @@ impl fmt::Debug for RedisSetting {
 impl LockRuntimeBuilder {
     pub(super) fn new() -> Self {
         Self {
-            namespace: None,
+            namespace: Namespace::default().to_string(),
             service: service_of_program(),
             fencing: FenceSettings::default(),
-            ttl: None,
-            replication: Replication::NONE,
+            ttl: Ttl::default().get(),
             timing: Timing::default(),
             own_thread: false,
             strictness: Strictness::default(),
@@ -66,7 +64,7 @@ impl LockRuntimeBuilder {
     /// Sets the prefix of all keys and channels; processes that share locks need the same. Default:
     /// `leasehold`.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..self }
+        Self { namespace: namespace.into(), ..self }
     }
 
     /// Names the service in the label of its leases, after host and process. Default: the
@@ -83,7 +81,7 @@ impl LockRuntimeBuilder {
 
     /// Sets how long a lease lives without renewal, 100 ms to 24 h. Default: 30 s.
     pub fn ttl(self, ttl: Duration) -> Self {
-        Self { ttl: Some(ttl), ..self }
+        Self { ttl, ..self }
     }
 
     /// Sets which acknowledgements grants and renewals need, so that a lease survives a failover.
@@ -99,8 +97,9 @@ impl LockRuntimeBuilder {
     /// let builder = LockRuntime::builder().replication(replication);
     /// # Ok::<(), leasehold::error::SettingError>(())
     /// ```
-    pub fn replication(self, replication: Replication) -> Self {
-        Self { replication, ..self }
+    pub fn replication(mut self, replication: Replication) -> Self {
+        self.timing.acks = replication;
+        self
     }
 
     /// Sets how long an acquire waits for a lock if it sets no other time. Default: 30 s.
@@ -311,7 +310,7 @@ impl LockRuntimeBuilder {
         let connecting = async move { connect_store(&config, clock, handle, id).await };
         let store = executor.run(connecting).await.map_err(|_| ConnectError::TokioEnded)??;
         if self.strictness != Strictness::Ignore {
-            let diagnosis = doctor.diagnose().await;
+            let diagnosis = doctor.diagnose(false).await;
             diagnosis.log();
             if self.strictness == Strictness::Refuse && diagnosis.warnings().next().is_some() {
                 return Err(ConnectError::Refused(Box::new(diagnosis)));
@@ -364,7 +363,7 @@ impl LockRuntimeBuilder {
     /// - [`ConnectError::NoTimers`] inside of a tokio runtime that was built without them.
     /// - [`ConnectError::Thread`] when the system refuses a thread.
     pub fn embedded(self) -> Result<LockRuntime, ConnectError> {
-        if self.replication.are_asked() {
+        if self.timing.acks.are_asked() {
             return Err(ConnectError::NoReplicas);
         }
         let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
@@ -380,7 +379,7 @@ impl LockRuntimeBuilder {
     ///
     /// As [`embedded`](Self::embedded).
     pub fn on_store(mut self, store: Arc<dyn LockStore>) -> Result<LockRuntime, ConnectError> {
-        self.checked_namespace()?;
+        Namespace::new(&self.namespace)?;
         self.own_thread |= Executor::current().is_none();
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let clock = executor.clock(Arc::clone(&self.clock));
@@ -414,14 +413,12 @@ impl LockRuntimeBuilder {
         A: TryInto<RedisAddress, Error: Into<AddressError>>,
     {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
-        let mut config = RedisConfig::new(address)?
+        let config = RedisConfig::new(address)?
             .fencing(self.fencing)
             .command_timeout(timing.command_timeout)
             .client_name(&format!("leasehold:{}", self.service))
-            .acks(timing.acks);
-        if let Some(namespace) = self.checked_namespace()? {
-            config = config.namespace(namespace);
-        }
+            .acks(timing.acks)
+            .namespace(Namespace::new(&self.namespace)?);
         let config = self.redis.iter().fold(config, |config, setting| (setting.1)(config));
         config.check()?;
         let expected = Expected {
@@ -432,7 +429,8 @@ impl LockRuntimeBuilder {
             acks: timing.acks,
         };
         let clock = executor.clock(Arc::clone(&self.clock));
-        let examiner = Some(Arc::new(Examiner::new(config.clone(), clock, id, expected)));
+        let examiner =
+            Some(Arc::new(Examiner { config: config.clone(), clock, runtime_id: id, expected }));
         Ok((config, timing, id, Doctor { examiner, executor }))
     }
 
@@ -447,15 +445,8 @@ impl LockRuntimeBuilder {
 
     fn timing(&self) -> Result<Timing, ConnectError> {
         let mut timing = self.timing;
-        if let Some(ttl) = self.ttl {
-            timing.ttl = Ttl::new(ttl)?;
-        }
-        timing.acks = self.replication;
+        timing.ttl = Ttl::new(self.ttl)?;
         Ok(timing.validated()?)
-    }
-
-    fn checked_namespace(&self) -> Result<Option<Namespace>, ConnectError> {
-        Ok(self.namespace.as_ref().map(Namespace::new).transpose()?)
     }
 
     fn executor(&self) -> Result<Executor, ConnectError> {

@@ -12,19 +12,14 @@ pub(super) struct Doctor {
 }
 
 impl Doctor {
-    /// The connections live in another process.
-    pub(super) fn in_fork(&self) -> Diagnosis {
-        let examiner = self.examiner.as_ref();
-        examiner.map_or_else(Diagnosis::without_server, |examiner| examiner.in_fork())
-    }
-
-    /// Dropping the future ends the examination.
-    pub(super) async fn diagnose(&self) -> Diagnosis {
+    /// Examines nothing in a fork, because the connections live in another process. Dropping the
+    /// future ends the examination.
+    pub(super) async fn diagnose(&self, is_fork: bool) -> Diagnosis {
         let Some(examiner) = &self.examiner else { return Diagnosis::without_server() };
-        let examining = {
-            let examiner = Arc::clone(examiner);
-            async move { examiner.examine().await }
-        };
+        if is_fork {
+            return examiner.in_fork();
+        }
+        let examining = Arc::clone(examiner).examine();
         // On the executor, because the caller may poll this future outside of a tokio runtime.
         self.executor.run(examining).await.unwrap_or_else(|_| examiner.without_tokio())
     }

@@ -216,10 +216,7 @@ impl LockRuntime {
     /// Dropping the future leaves nothing behind but, at worst, test keys that expire after a
     /// second.
     pub async fn diagnose(&self) -> Diagnosis {
-        if self.engine.is_forked() {
-            return self.doctor.in_fork();
-        }
-        self.doctor.diagnose().await
+        self.doctor.diagnose(self.engine.is_forked()).await
     }
 
     /// Returns the holder of a lock, and the processes that wait for it.

@@ -15,13 +15,10 @@ use crate::{
 };
 
 /// Returns 0, 1 or 2 by the worst finding.
-pub(crate) async fn doctor(
-    args: &ServerArgs,
-    DoctorArgs { json }: &DoctorArgs,
-) -> Result<u8, CliError> {
+pub(crate) async fn doctor(args: &ServerArgs, what: &DoctorArgs) -> Result<u8, CliError> {
     // Lazily, because a server that cannot be reached is a finding, too.
     let diagnosis = server::lazily(args)?.diagnose().await;
-    if *json {
+    if what.json {
         json::write(&document(&diagnosis))?;
     } else {
         write_out(format!("{diagnosis}\n").as_bytes())?;

@@ -72,6 +72,10 @@ impl CliError {
     pub(crate) fn usage(text: impl ToString) -> Self {
         Self::new(Cause::Usage, text)
     }
+
+    pub(crate) fn config(text: impl ToString) -> Self {
+        Self::new(Cause::Config, text)
+    }
 }
 
 fn of_store(error: &StoreError) -> Cause {

@@ -12,16 +12,13 @@ use crate::{
 };
 
 /// Writes a line of JSON for each lock when it is found, or a table by names at the end.
-pub(crate) async fn list(
-    args: &ServerArgs,
-    ListArgs { pattern, json }: &ListArgs,
-) -> Result<u8, CliError> {
+pub(crate) async fn list(args: &ServerArgs, what: &ListArgs) -> Result<u8, CliError> {
     let locks = server::connected(args).await?;
-    let mut list = locks.list(pattern).map_err(CliError::usage)?;
+    let mut list = locks.list(&what.pattern).map_err(CliError::usage)?;
     let (mut found, mut failed) = (Vec::new(), None::<CliError>);
     while let Some(item) = list.next().await {
         match item {
-            Ok(ListedLock { name, lease, .. }) if *json => {
+            Ok(ListedLock { name, lease, .. }) if what.json => {
                 let document = json::of_lease(name.as_str(), &lease);
                 if json::write(&document)? == Reader::IsGone {
                     return Ok(0);
@@ -36,7 +33,7 @@ pub(crate) async fn list(
             }
         }
     }
-    if !json {
+    if !what.json {
         found.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         write_out(table(HEADS, found.iter().map(row)).as_bytes())?;
     }

@@ -4,11 +4,7 @@ use std::io::{self, Write};
 
 use clap::CommandFactory;
 
-use crate::{
-    args::Program,
-    ending::{Cause, CliError},
-    output::write_out,
-};
+use crate::{args::Program, ending::CliError, output::write_out};
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, CliError> {
     let mut script = Vec::new();
@@ -20,10 +16,8 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, CliError> {
 /// The page of the program, then one section for each command.
 pub(crate) fn man() -> Result<u8, CliError> {
     let mut page = Vec::new();
-    let rendered = render(&mut page);
-    rendered.map_err(|error| {
-        CliError::new(Cause::Config, format!("the page cannot be made: {error}"))
-    })?;
+    render(&mut page)
+        .map_err(|error| CliError::config(format!("the page cannot be made: {error}")))?;
     write_out(&page)?;
     Ok(0)
 }

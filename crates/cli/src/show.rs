@@ -16,16 +16,14 @@ use crate::{
     words::{short, table},
 };
 
-pub(crate) async fn show(
-    args: &ServerArgs,
-    ShowArgs { name, json }: &ShowArgs,
-) -> Result<u8, CliError> {
+pub(crate) async fn show(args: &ServerArgs, what: &ShowArgs) -> Result<u8, CliError> {
     let locks = server::connected(args).await?;
-    let seen = locks.inspect(name).await?;
-    match json {
-        true => json::write(&json::of_lock(name, &seen))?,
-        false => write_out(text(name, &seen).as_bytes())?,
-    };
+    let seen = locks.inspect(&what.name).await?;
+    if what.json {
+        json::write(&json::of_lock(&what.name, &seen))?;
+    } else {
+        write_out(text(&what.name, &seen).as_bytes())?;
+    }
     Ok(0)
 }
 

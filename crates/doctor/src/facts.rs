@@ -55,7 +55,7 @@ pub(crate) enum Deployment {
     Server,
     Sentinels(SentinelsTold),
     /// How many slots have an owner; the error if no node answered.
-    Cluster(Result<u32, StoreError>),
+    Cluster(Result<usize, StoreError>),
     /// Independent masters, of which a majority grants, and how they are used.
     Quorum(QuorumSettings),
 }

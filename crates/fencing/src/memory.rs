@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     mem,
-    sync::{Arc, Condvar, PoisonError, RwLock},
+    sync::{Arc, Condvar, PoisonError},
 };
 
 use leasehold_core::{Mutex, Stamp};
@@ -44,14 +44,14 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct MemoryGate {
-    watermarks: RwLock<HashMap<Box<str>, Arc<Watermark>>>,
+    watermarks: Mutex<HashMap<Box<str>, Arc<Watermark>>>,
     refusals: Refusals,
 }
 
 impl MemoryGate {
     /// Makes a gate that has seen nothing yet.
     pub fn new() -> Self {
-        Self { watermarks: RwLock::default(), refusals: Refusals::new("memory") }
+        Self { watermarks: Mutex::default(), refusals: Refusals::new("memory") }
     }
 
     /// Runs a write if the stamp is admitted, in one step with the comparison.
@@ -77,16 +77,14 @@ impl MemoryGate {
 
     /// Counts the resources that the gate knows.
     pub fn known_resources(&self) -> usize {
-        self.watermarks.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.watermarks.lock().len()
     }
 
     fn watermark(&self, resource: &str) -> Arc<Watermark> {
-        let known = self.watermarks.read().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.watermarks.lock();
         if let Some(watermark) = known.get(resource) {
             return Arc::clone(watermark);
         }
-        drop(known);
-        let mut known = self.watermarks.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(known.entry(resource.into()).or_default())
     }
 }

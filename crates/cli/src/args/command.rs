@@ -21,6 +21,7 @@ pub(crate) struct Program {
 
 /// Where the locks live.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct ServerArgs {
     /// The address of the server, without a password; REDIS_URL, which may have one, if this is
     /// left out.
@@ -28,35 +29,29 @@ pub(crate) struct ServerArgs {
     /// redis://HOST[:PORT][/DATABASE], rediss:// for TLS, redis+unix:///PATH,
     /// redis+sentinel://HOST,HOST,HOST/MASTER, redis+cluster://HOST,HOST or
     /// redis+quorum://HOST,HOST,HOST.
-    #[arg(long, global = true, value_name = "URL", help_heading = "Server")]
+    #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// The prefix of all keys; processes that share locks need the same [default: LEASEHOLD_NAMESPACE,
     /// or leasehold]
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Server")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
     /// The user to log in as [default: REDIS_USERNAME]
-    #[arg(long, global = true, value_name = "NAME", help_heading = "Server")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// A file with the password, which is read for each connection [default: REDIS_PASSWORD]
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Server")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
     /// The certificate authority to trust for TLS, in PEM [default: those of the system]
     #[cfg(feature = "tls")]
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Server")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
     /// The certificate to show to the server, in PEM
     #[cfg(feature = "tls")]
-    #[arg(long, global = true, value_name = "FILE", requires = "tls_key", help_heading = "Server")]
+    #[arg(long, global = true, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// The key of that certificate, in PEM
     #[cfg(feature = "tls")]
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        requires = "tls_cert",
-        help_heading = "Server"
-    )]
+    #[arg(long, global = true, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
 }
 
@@ -215,15 +210,4 @@ pub(crate) struct BenchArgs {
     /// Writes one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[cfg(test)]
-impl ServerArgs {
-    /// An address, and no other setting.
-    pub(crate) fn at(url: Option<&str>) -> Self {
-        let words = ["leasehold", "man"].map(str::to_owned).into_iter();
-        let url = url.map(|url| format!("--url={url}"));
-        let words = words.chain(url);
-        Program::parse_from(words).server
-    }
 }

@@ -29,20 +29,17 @@ impl ExitCode {
 
     /// The codes that some words set, although the words as a whole are not understood.
     pub(crate) fn among(words: impl IntoIterator<Item = OsString>) -> Vec<Self> {
-        let (mut set, mut is_next) = (Vec::new(), false);
-        for word in words {
-            let Some(word) = word.to_str() else { continue };
-            if word == "--" {
-                break;
-            }
-            let value = match word.strip_prefix("--exit-code=").or_else(|| word.strip_prefix("-E"))
-            {
-                _ if is_next => Some(word),
-                Some(value) if !value.is_empty() => Some(value),
-                _ => None,
+        let words = words.into_iter().map(|word| word.to_string_lossy().into_owned());
+        let (mut words, mut set) = (words.take_while(|word| word != "--"), Vec::new());
+        while let Some(word) = words.next() {
+            let value = match word.as_str() {
+                "-E" | "--exit-code" => words.next(),
+                joined => {
+                    let value = joined.strip_prefix("--exit-code=");
+                    value.or_else(|| joined.strip_prefix("-E")).map(str::to_owned)
+                }
             };
-            is_next = !is_next && matches!(word, "-E" | "--exit-code");
-            set.extend(value.and_then(|value| Self::read(value).ok()));
+            set.extend(value.and_then(|value| Self::read(&value).ok()));
         }
         set
     }

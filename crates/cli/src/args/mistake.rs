@@ -35,9 +35,8 @@ pub(crate) fn mistake(error: &Error) -> CliError {
 }
 
 fn misses_command(error: &Error) -> bool {
-    let missing = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => &missing[..],
-        _ => &[],
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return false;
     };
     error.kind() == ErrorKind::MissingRequiredArgument
         && missing.iter().any(|argument| argument.contains("<COMMAND>"))

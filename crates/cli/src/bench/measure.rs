@@ -54,23 +54,20 @@ async fn runtime(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     server::connect(builder.fencing(fencing.map_err(CliError::usage)?), address).await
 }
 
+/// All parts, each with its name in JSON and in words.
+pub(super) const PARTS: [(BenchPart, &str, &str); 5] = [
+    (BenchPart::RoundTrip, "round_trips", "round trips, one at a time"),
+    (BenchPart::Pairs, "pairs", "pairs of acquire and release, one at a time"),
+    (BenchPart::ManyPairs, "pairs_on_64_locks", "pairs on 64 locks at once"),
+    (BenchPart::HandOvers, "hand_overs_between_processes", "hand-overs between two processes"),
+    (
+        BenchPart::LocalHandOvers,
+        "hand_overs_between_tasks",
+        "hand-overs between 8 tasks of a process",
+    ),
+];
+
 impl BenchPart {
-    pub(super) const ALL: [Self; 5] =
-        [Self::RoundTrip, Self::Pairs, Self::ManyPairs, Self::HandOvers, Self::LocalHandOvers];
-
-    /// Its name for machines, and for people.
-    pub(super) fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::RoundTrip => ("round_trips", "round trips, one at a time"),
-            Self::Pairs => ("pairs", "pairs of acquire and release, one at a time"),
-            Self::ManyPairs => ("pairs_on_64_locks", "pairs on 64 locks at once"),
-            Self::HandOvers => ("hand_overs_between_processes", "hand-overs between two processes"),
-            Self::LocalHandOvers => {
-                ("hand_overs_between_tasks", "hand-overs between 8 tasks of a process")
-            }
-        }
-    }
-
     /// Does it until then. Returns how often a second.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) async fn measure(
@@ -116,10 +113,7 @@ async fn pairs(lock: ReentrantLock, until: Instant) -> Result<u64, CliError> {
 
 /// Pairs of a task for each of the locks.
 async fn together(locks: Vec<ReentrantLock>, until: Instant) -> Result<u64, CliError> {
-    let mut tasks = JoinSet::new();
-    for lock in locks {
-        tasks.spawn(pairs(lock, until));
-    }
+    let mut tasks: JoinSet<_> = locks.into_iter().map(|lock| pairs(lock, until)).collect();
     let mut count = 0;
     while let Some(done) = tasks.join_next().await {
         count += done.map_err(|error| CliError::new(Cause::Unreachable, error))??;

@@ -119,12 +119,8 @@ impl GuardProcess {
     fn process(patience: Patience, group: Pid) -> io::Result<Child> {
         let millis = |time: Duration| time.as_millis().to_string();
         let mut guard = this_program()?;
-        guard.args([
-            GUARD,
-            &millis(patience.grace),
-            &millis(patience.grace_of_orphans),
-            &group.to_string(),
-        ]);
+        guard.arg(GUARD).args([patience.grace, patience.grace_of_orphans].map(millis));
+        guard.arg(group.to_string());
         // It may outlive the run by the grace, and must not keep anybody waiting for the end of its
         // output.
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

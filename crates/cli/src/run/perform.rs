@@ -192,20 +192,16 @@ fn names(args: &RunArgs) -> Result<Vec<LockName>, CliError> {
         names.push(name);
     }
     let has_line_breaks = names.iter().any(|name| name.as_str().contains('\n'));
-    if has_line_breaks && names.len() > 1 {
-        return Err(CliError::usage(
-            "a name with a line break cannot be one of several locks: use another name",
-        ));
-    }
-    if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
-        return Err(CliError::usage(
-            "--wait takes 365d at most: to wait without a limit, write --wait-forever",
-        ));
-    }
-    if args.once.is_some() && names.len() > 1 {
-        return Err(CliError::usage("--once takes one name: leave --once out, or the other names"));
-    }
-    Ok(names)
+    let mistake = if has_line_breaks && names.len() > 1 {
+        "a name with a line break cannot be one of several locks: use another name"
+    } else if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
+        "--wait takes 365d at most: to wait without a limit, write --wait-forever"
+    } else if args.once.is_some() && names.len() > 1 {
+        "--once takes one name: leave --once out, or the other names"
+    } else {
+        return Ok(names);
+    };
+    Err(CliError::usage(mistake))
 }
 
 /// The leases that are re-entered, and the locks that are acquired.
@@ -264,5 +260,5 @@ async fn unless_interrupted<T>(
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
 fn refused(error: io::Error) -> CliError {
-    CliError::new(Cause::Config, format!("the system refuses what a run needs: {error}"))
+    CliError::config(format!("the system refuses what a run needs: {error}"))
 }

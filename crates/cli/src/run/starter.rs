@@ -46,9 +46,7 @@ fn variables(order: &str) -> Option<Vec<(String, String)>> {
 pub(super) fn become_command(command: &mut Command) -> u8 {
     let error = command.exec();
     // The attempt has made a closed pipe deadly, as commands expect it: the line would end this process.
-    let mut closed_pipe = SigSet::empty();
-    closed_pipe.add(Signal::SIGPIPE);
-    let _ = closed_pipe.thread_block();
+    let _ = SigSet::from(Signal::SIGPIPE).thread_block();
     let program = command.get_program().to_string_lossy();
     tell(&format!("cannot run {}: {error}", printable(&program)));
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }

@@ -24,9 +24,7 @@ impl Terminal {
         if tty.is_some() {
             // So that this process may take the terminal back while it is in the background. The
             // command does not inherit it.
-            let mut set = SigSet::empty();
-            set.add(Signal::SIGTTOU);
-            let _ = set.thread_block();
+            let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         }
         Self { tty, command }
     }

@@ -38,11 +38,15 @@ pub(crate) fn address(
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
-    use crate::ending::Cause;
+    use crate::{args::Program, ending::Cause};
 
     fn read(url: Option<&str>, variable: Option<&str>) -> Result<String, CliError> {
-        let args = ServerArgs::at(url);
+        let words = ["leasehold", "man"].map(str::to_owned).into_iter();
+        let url = url.map(|url| format!("--url={url}"));
+        let args = Program::parse_from(words.chain(url)).server;
         address(&args, variable.map(str::to_owned)).map(|address| address.to_string())
     }
 

@@ -76,10 +76,9 @@ fn with_login(
 
 #[cfg(feature = "tls")]
 fn with_tls(
-    builder: LockRuntimeBuilder,
+    mut builder: LockRuntimeBuilder,
     args: &ServerArgs,
 ) -> Result<LockRuntimeBuilder, CliError> {
-    let mut builder = builder;
     if let Some(file) = &args.tls_ca {
         builder = builder.tls_root_ca(pem("--tls-ca", file)?);
     }
@@ -92,13 +91,7 @@ fn with_tls(
 
 #[cfg(feature = "tls")]
 fn pem(option: &str, file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file).map_err(|error| {
-        let text = format!(
-            "{option}: {} cannot be read ({error}): name a file that this user may read",
-            file.display()
-        );
-        CliError::new(Cause::Config, text)
-    })
+    fs::read(file).map_err(|error| password::unreadable(option, file, &error))
 }
 
 /// Connects, and says where to when it cannot.
@@ -149,6 +142,6 @@ pub(crate) async fn connected(args: &ServerArgs) -> Result<LockRuntime, CliError
 pub(crate) fn tokio() -> Result<Runtime, CliError> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| {
-        CliError::new(Cause::Config, format!("the system refuses what a runtime needs: {error}"))
+        CliError::config(format!("the system refuses what a runtime needs: {error}"))
     })
 }

@@ -4,36 +4,38 @@ use std::{
     path::Path,
 };
 
-use crate::ending::{Cause, CliError};
+use crate::ending::CliError;
 
 /// The greatest size of a password file, in bytes.
 const LONGEST: u64 = 65_536;
 
 /// The password in a file, without the line breaks at its end.
 pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
-    let shown = path.display();
-    let failed = |error: io::Error| {
-        let text = format!(
-            "--password-file: {shown} cannot be read ({error}): name a file that this user may read"
-        );
-        CliError::new(Cause::Config, text)
-    };
+    const OPTION: &str = "--password-file";
+    let failed = |error: io::Error| unreadable(OPTION, path, &error);
     // Reads one byte too many, to notice a file that is too long, and no more: `/dev/zero` has no end.
     let mut password = String::new();
     let file = File::open(path).map_err(failed)?;
     file.take(LONGEST + 1).read_to_string(&mut password).map_err(failed)?;
     if password.len() as u64 > LONGEST {
-        let text = format!(
-            "--password-file: {shown} is longer than {LONGEST} bytes: name a file with a password"
-        );
-        return Err(CliError::new(Cause::Config, text));
+        let what = format!("is longer than {LONGEST} bytes: name a file with a password");
+        return Err(unusable(OPTION, path, &what));
     }
     let password = password.trim_end_matches(['\r', '\n']);
     if password.is_empty() {
-        let text = format!("--password-file: {shown} is empty: write the password into it");
-        return Err(CliError::new(Cause::Config, text));
+        return Err(unusable(OPTION, path, "is empty: write the password into it"));
     }
     Ok(password.to_owned())
+}
+
+/// The file of an option that this user cannot read.
+pub(super) fn unreadable(option: &str, file: &Path, error: &io::Error) -> CliError {
+    let what = format!("cannot be read ({error}): name a file that this user may read");
+    unusable(option, file, &what)
+}
+
+fn unusable(option: &str, file: &Path, what: &str) -> CliError {
+    CliError::config(format!("{option}: {} {what}", file.display()))
 }
 
 #[cfg(test)]
@@ -41,6 +43,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::ending::Cause;
 
     #[test]
     fn a_password_is_read_without_its_line_break() {

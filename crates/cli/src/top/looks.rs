@@ -47,14 +47,14 @@ pub(super) async fn look_on(
     }
 }
 
-async fn look(locks: &LockRuntime, pattern: &NamePattern, began: Instant) -> Option<Look> {
+async fn look(runtime: &LockRuntime, pattern: &NamePattern, began: Instant) -> Option<Look> {
     let pause = Duration::from_secs(1) / STEPS_PER_SECOND;
-    let mut list = locks.list(pattern.as_str()).ok()?;
-    let (mut found, mut unread, mut steps) = (Vec::new(), Vec::new(), 0);
+    let mut list = runtime.list(pattern.as_str()).ok()?;
+    let (mut locks, mut unread, mut steps) = (Vec::new(), Vec::new(), 0);
     let mut due = began;
     while let Some(item) = list.next().await {
         match item {
-            Ok(lock) => found.push(lock),
+            Ok(lock) => locks.push(lock),
             Err(error) => unread.push(error),
         }
         let taken = list.steps();
@@ -64,14 +64,7 @@ async fn look(locks: &LockRuntime, pattern: &NamePattern, began: Instant) -> Opt
             SystemClock.sleep_until(due).await;
         }
     }
-    let graph = WaitGraph::of(&found);
-    let at = SystemClock.now();
-    Some(Look {
-        locks: found,
-        graph,
-        unread,
-        at,
-        steps: list.steps(),
-        took: at.saturating_since(began),
-    })
+    let (graph, at, steps) = (WaitGraph::of(&locks), SystemClock.now(), list.steps());
+    let took = at.saturating_since(began);
+    Some(Look { locks, graph, unread, at, steps, took })
 }

@@ -6,7 +6,7 @@ use leasehold::{
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
-    style::{Modifier, Style},
+    style::{Style, Stylize},
     text::Line,
     widgets::{Block, Paragraph, Row, Table, TableState, Wrap},
 };
@@ -37,17 +37,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
         let list = Paragraph::new(lines).wrap(Wrap { trim: true }).block(block);
         frame.render_widget(list, cycles);
     }
-    frame.render_widget(Line::from(foot_line(model)).style(bold()), foot);
-}
-
-fn bold() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
+    frame.render_widget(Line::from(foot_line(model)).bold(), foot);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn head_lines(model: &Model, address: &str) -> Vec<Line<'static>> {
     let Some(look) = &model.look else {
-        return vec![Line::from(format!("leasehold top  {address}  looking ...")).style(bold())];
+        return vec![Line::from(format!("leasehold top  {address}  looking ...")).bold()];
     };
     let waiting: usize = look.locks.iter().map(|lock| lock.lease.waiters.len()).sum();
     let paused = if model.is_paused { "  PAUSED" } else { "" };
@@ -69,7 +65,7 @@ fn head_lines(model: &Model, address: &str) -> Vec<Line<'static>> {
         look.steps as f64 / seconds,
         short(look.took),
     );
-    vec![Line::from(first).style(bold()), Line::from(second)]
+    vec![Line::from(first).bold(), Line::from(second)]
 }
 
 fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
@@ -94,9 +90,9 @@ fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let first = selected.saturating_sub(usize::from(area.height));
     let rows = locks.iter().skip(first).take(2 * usize::from(area.height)).map(|lock| row(lock));
     let table = Table::new(rows, COLUMNS.map(|(_, width)| width))
-        .header(Row::new(COLUMNS.map(|(head, _)| head)).style(bold()))
+        .header(Row::new(COLUMNS.map(|(head, _)| head)).bold())
         .block(Block::bordered().title(title))
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+        .row_highlight_style(Style::new().reversed());
     let mut at = TableState::default().with_selected(Some(selected - first));
     frame.render_stateful_widget(table, area, &mut at);
 }

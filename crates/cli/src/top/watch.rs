@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     args::{ServerArgs, TopArgs},
-    ending::{Cause, CliError},
+    ending::CliError,
     server,
 };
 
@@ -109,5 +109,5 @@ async fn released(locks: &LockRuntime, lock: ListedLock) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
 fn broken(error: io::Error) -> CliError {
-    CliError::new(Cause::Config, format!("the terminal does not work: {error}"))
+    CliError::config(format!("the terminal does not work: {error}"))
 }

@@ -4,6 +4,7 @@ use std::{
 };
 
 use crate::{
+    clock::Instant,
     durations::QUEUE_SPARE,
     store::Heartbeat,
     types::{AcquisitionId, Fence, LockName, NameMap, RuntimeId, RuntimeLabel, Ttl},
@@ -15,7 +16,7 @@ pub(crate) struct Row {
     pub(super) lease: Option<LeaseRow>,
     pub(super) counter: Option<CounterRow>,
     queue: Queue,
-    withdrawn: Vec<(AcquisitionId, ServerTime)>,
+    withdrawn: Vec<(AcquisitionId, Instant)>,
 }
 
 /// A lease, as the text of the same name in Redis.
@@ -27,10 +28,10 @@ pub(crate) struct LeaseRow {
     pub(crate) holds: u32,
     pub(crate) hold_number: u64,
     pub(crate) label: RuntimeLabel,
-    pub(crate) since: ServerTime,
+    pub(crate) since: Instant,
     pub(crate) kept: bool,
     pub(crate) keeps: bool,
-    pub(crate) ends: ServerTime,
+    pub(crate) ends: Instant,
 }
 
 impl LeaseRow {
@@ -49,37 +50,37 @@ impl LeaseRow {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CounterRow {
     pub(crate) last: u64,
-    pub(crate) ends: Option<ServerTime>,
+    pub(crate) ends: Option<Instant>,
 }
 
 impl Row {
-    pub(crate) fn lease(&mut self, now: ServerTime) -> Option<&mut LeaseRow> {
+    pub(crate) fn lease(&mut self, now: Instant) -> Option<&mut LeaseRow> {
         if self.lease.as_ref().is_some_and(|lease| lease.ends <= now) {
             self.lease = None;
         }
         self.lease.as_mut()
     }
 
-    pub(crate) fn queue(&mut self, now: ServerTime) -> &mut Queue {
+    pub(crate) fn queue(&mut self, now: Instant) -> &mut Queue {
         self.queue.expire(now);
         &mut self.queue
     }
 
     /// The last token granted, or 0 when the counter is not known.
-    pub(crate) fn counted(&self, now: ServerTime) -> u64 {
+    pub(crate) fn counted(&self, now: Instant) -> u64 {
         self.counter(now).map_or(0, |counter| counter.last)
     }
 
-    pub(crate) fn counter(&self, now: ServerTime) -> Option<CounterRow> {
+    pub(crate) fn counter(&self, now: Instant) -> Option<CounterRow> {
         self.counter.filter(|counter| counter.ends.is_none_or(|ends| ends > now))
     }
 
-    pub(crate) fn is_withdrawn(&mut self, now: ServerTime, id: AcquisitionId) -> bool {
+    pub(crate) fn is_withdrawn(&mut self, now: Instant, id: AcquisitionId) -> bool {
         self.withdrawn.retain(|(_, ends)| *ends > now);
         self.withdrawn.iter().any(|(withdrawn, _)| *withdrawn == id)
     }
 
-    pub(crate) fn mark_withdrawn(&mut self, now: ServerTime, id: AcquisitionId, ends: ServerTime) {
+    pub(crate) fn mark_withdrawn(&mut self, now: Instant, id: AcquisitionId, ends: Instant) {
         self.withdrawn.retain(|(other, ends)| *ends > now && *other != id);
         self.withdrawn.push((id, ends));
     }
@@ -94,11 +95,11 @@ impl Row {
     }
 
     /// When nothing of the row is left; `None` for a counter that lives for ever.
-    pub(crate) fn ends(&self) -> Option<ServerTime> {
+    pub(crate) fn ends(&self) -> Option<Instant> {
         let counter = match self.counter {
             Some(CounterRow { ends: None, .. }) => return None,
             Some(CounterRow { ends: Some(ends), .. }) => ends,
-            None => ServerTime::default(),
+            None => Instant::default(),
         };
         let lease = self.lease.as_ref().map(|lease| lease.ends);
         let marks = self.withdrawn.iter().map(|(_, ends)| *ends);
@@ -120,44 +121,19 @@ pub enum Part {
     Marks,
 }
 
-/// A moment of the embedded store's clock, in microseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct ServerTime(u64);
-
-impl ServerTime {
-    /// The moment that lies `since_epoch` after the Unix epoch.
-    pub(crate) fn at(since_epoch: Duration) -> Self {
-        Self(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
-    }
-
-    /// Microseconds since the Unix epoch, as fence tokens count them.
-    pub(crate) fn micros(self) -> u64 {
-        self.0
-    }
-
-    /// The moment `duration` later.
-    pub(crate) fn after(self, duration: Duration) -> Self {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(micros))
-    }
-
-    pub(crate) fn until(self, later: Self) -> Duration {
-        Duration::from_micros(later.0.saturating_sub(self.0))
-    }
-}
-
 /// The rows of all names; a row goes when nothing of it is left.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
     rows: NameMap<Row>,
-    ends: BTreeSet<(ServerTime, LockName)>,
+    /// When each of the rows ends that has an end.
+    ends: BTreeSet<(Instant, LockName)>,
 }
 
 impl Keyspace {
     /// Applies a rule to the row of a name, and forgets rows whose time is over.
     pub(crate) fn with<T>(
         &mut self,
-        now: ServerTime,
+        now: Instant,
         name: &LockName,
         rule: impl FnOnce(&mut Row) -> T,
     ) -> T {
@@ -179,7 +155,7 @@ impl Keyspace {
     }
 
     /// The names that have a row at `now`, in order.
-    pub(crate) fn names(&mut self, now: ServerTime) -> Vec<LockName> {
+    pub(crate) fn names(&mut self, now: Instant) -> Vec<LockName> {
         self.forget_ended(now);
         let mut names: Vec<LockName> = self.rows.keys().cloned().collect();
         names.sort_unstable();
@@ -187,7 +163,7 @@ impl Keyspace {
     }
 
     /// How many names have a row at `now`.
-    pub(crate) fn len(&mut self, now: ServerTime) -> usize {
+    pub(crate) fn len(&mut self, now: Instant) -> usize {
         self.forget_ended(now);
         self.rows.len()
     }
@@ -198,15 +174,10 @@ impl Keyspace {
         self.ends.clear();
     }
 
-    fn forget_ended(&mut self, now: ServerTime) {
-        while let Some((ends, name)) = self.ends.first().cloned() {
-            if ends > now {
-                return;
-            }
+    fn forget_ended(&mut self, now: Instant) {
+        while let Some((_, name)) = self.ends.first().filter(|(ends, _)| *ends <= now) {
+            self.rows.remove(name);
             self.ends.pop_first();
-            if self.rows.get(&name).is_some_and(|row| row.ends() == Some(ends)) {
-                self.rows.remove(&name);
-            }
         }
     }
 }
@@ -215,7 +186,7 @@ impl Keyspace {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
     places: VecDeque<PlaceRow>,
-    ends: ServerTime,
+    ends: Instant,
 }
 
 /// A place in the queue, or an acquisition that asks for one.
@@ -225,8 +196,8 @@ pub(crate) struct PlaceRow {
     pub(crate) ttl: Ttl,
     pub(crate) heartbeat: u64,
     /// When it queued.
-    pub(crate) arrived: ServerTime,
-    pub(crate) heard: ServerTime,
+    pub(crate) arrived: Instant,
+    pub(crate) heard: Instant,
     pub(crate) window: Duration,
     pub(crate) watermark: Option<Fence>,
     pub(crate) label: RuntimeLabel,
@@ -247,8 +218,8 @@ impl PlaceRow {
             id,
             ttl,
             heartbeat: heartbeat.number,
-            arrived: ServerTime::default(),
-            heard: ServerTime::default(),
+            arrived: Instant::default(),
+            heard: Instant::default(),
             window: heartbeat.window(ttl),
             watermark,
             label: label.clone(),
@@ -257,22 +228,22 @@ impl PlaceRow {
     }
 
     /// Whether the waiter was heard within its claim window.
-    pub(crate) fn is_live(&self, now: ServerTime) -> bool {
-        now <= self.heard.after(self.window)
+    pub(crate) fn is_live(&self, now: Instant) -> bool {
+        now <= self.heard + self.window
     }
 }
 
 impl Queue {
     /// Forgets all places when the queue's time is over.
-    pub(crate) fn expire(&mut self, now: ServerTime) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         if self.ends <= now {
             self.places.clear();
         }
     }
 
     /// When nothing of the queue is left.
-    pub(crate) fn ends(&self) -> ServerTime {
-        if self.places.is_empty() { ServerTime::default() } else { self.ends }
+    pub(crate) fn ends(&self) -> Instant {
+        if self.places.is_empty() { Instant::default() } else { self.ends }
     }
 
     /// Whether a runtime other than this one has a place, live or dead.
@@ -296,12 +267,12 @@ impl Queue {
     }
 
     /// The live ones of the first places.
-    pub(crate) fn live(&self, now: ServerTime, first: usize) -> impl Iterator<Item = &PlaceRow> {
+    pub(crate) fn live(&self, now: Instant, first: usize) -> impl Iterator<Item = &PlaceRow> {
         self.places.iter().take(first).filter(move |place| place.is_live(now))
     }
 
     /// The first live place; dead ones before it are removed.
-    pub(crate) fn head(&mut self, now: ServerTime) -> Option<&PlaceRow> {
+    pub(crate) fn head(&mut self, now: Instant) -> Option<&PlaceRow> {
         while self.places.front().is_some_and(|place| !place.is_live(now)) {
             self.places.pop_front();
         }
@@ -315,27 +286,27 @@ impl Queue {
     /// Forgets all about the waiters but their order: none is alive until its next heartbeat.
     pub(crate) fn forget_lives(&mut self) {
         for place in &mut self.places {
-            (place.heard, place.window) = (ServerTime::default(), Duration::ZERO);
+            (place.heard, place.window) = (Instant::default(), Duration::ZERO);
             (place.heartbeat, place.watermark) = (0, None);
         }
     }
 
     /// Keeps the queue for as long as a place lasts.
-    pub(crate) fn keep(&mut self, now: ServerTime, window: Duration) {
-        let needed = now.after(window);
+    pub(crate) fn keep(&mut self, now: Instant, window: Duration) {
+        let needed = now + window;
         if needed >= self.ends {
-            self.ends = needed.after(QUEUE_SPARE);
+            self.ends = needed + QUEUE_SPARE;
         }
     }
 
     /// Refreshes the place of the acquisition, heard now, or queues it at the tail in place of an
     /// older one of its runtime. The greater heartbeat and watermark stay. Call
     /// [`keep`](Self::keep) afterwards.
-    pub(crate) fn stand(&mut self, now: ServerTime, place: &PlaceRow) {
+    pub(crate) fn stand(&mut self, now: Instant, place: &PlaceRow) {
         let place = PlaceRow { arrived: now, heard: now, ..place.clone() };
         let id = place.id;
         if self.places.is_empty() {
-            self.ends = now.after(place.window);
+            self.ends = now + place.window;
         }
         // A place that has lost its heartbeat is queued again, as in Redis.
         let is_over = |other: &PlaceRow| other.id != id || other.window.is_zero();

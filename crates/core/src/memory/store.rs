@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{
-    row::{Keyspace, Part, PlaceRow, Row, ServerTime},
+    row::{Keyspace, Part, PlaceRow, Row},
     rules::Step,
 };
 use crate::{
@@ -24,129 +24,71 @@ use crate::{
 /// steps, so fences keep growing from one run of the program to the next.
 #[derive(Debug)]
 pub struct MemoryStore {
-    clock: Arc<dyn Clock>,
     settings: FenceSettings,
+    state: Arc<MemoryState>,
+}
+
+/// What all stores [beside](MemoryStore::beside) one have in common.
+#[derive(Debug)]
+struct MemoryState {
+    clock: Arc<dyn Clock>,
     started_at: Instant,
     started_unix: Duration,
-    keyspace: Arc<Mutex<Keyspace>>,
-    listeners: Arc<Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>>,
+    keyspace: Mutex<Keyspace>,
+    listeners: Mutex<BTreeMap<RuntimeId, Weak<dyn Listener>>>,
 }
 
 impl MemoryStore {
     /// An empty store on a clock.
     pub fn new(clock: Arc<dyn Clock>, settings: FenceSettings) -> Self {
         let (started_at, started_unix) = (clock.now(), clock.unix_time());
-        Self {
-            clock,
-            settings,
-            started_at,
-            started_unix,
-            keyspace: Arc::default(),
-            listeners: Arc::default(),
-        }
+        let (keyspace, listeners) = (Mutex::default(), Mutex::default());
+        let state = MemoryState { clock, started_at, started_unix, keyspace, listeners };
+        Self { settings, state: Arc::new(state) }
     }
 
     /// The same locks, for processes whose settings are others, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn beside(&self, settings: FenceSettings) -> Self {
-        let Self { started_at, started_unix, .. } = *self;
-        let (keyspace, listeners) = (Arc::clone(&self.keyspace), Arc::clone(&self.listeners));
-        Self {
-            clock: Arc::clone(&self.clock),
-            settings,
-            started_at,
-            started_unix,
-            keyspace,
-            listeners,
-        }
+        Self { settings, state: Arc::clone(&self.state) }
     }
 
     /// How many names the store knows; idle ones are forgotten.
     pub fn known_names(&self) -> usize {
         let now = self.server_time();
-        self.keyspace.lock().len(now)
+        self.state.keyspace.lock().len(now)
     }
 
     /// Forgets everything, as `FLUSHALL` would; for tests of what a loss of data does.
     pub fn clear(&self) {
-        self.keyspace.lock().clear();
+        self.state.keyspace.lock().clear();
     }
 
     /// Forgets one part of what is known of a name, as an eviction would, for tests.
     #[doc(hidden)]
     pub fn lose(&self, name: &LockName, part: Part) {
-        let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| row.lose(part));
+        self.with(name, |row, _| row.lose(part));
     }
 
     /// A copy of what is known of a name, for tests.
     #[doc(hidden)]
     pub fn copy(&self, name: &LockName) -> Copied {
-        let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| Copied { row: row.clone(), at: now })
+        self.with(name, |row, now| Copied { row: row.clone(), at: now })
     }
 
     /// Forgets a name, and returns what was known of it, for tests.
     #[doc(hidden)]
     pub fn take(&self, name: &LockName) -> Copied {
-        let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| Copied { row: std::mem::take(row), at: now })
+        self.with(name, |row, now| Copied { row: std::mem::take(row), at: now })
     }
 
     /// Knows of a name what another store knew, for tests. Times are those of the other's clock.
     #[doc(hidden)]
     pub fn paste(&self, name: &LockName, copied: &Copied) {
-        let now = self.server_time();
-        self.keyspace.lock().with(now, name, |row| *row = copied.row.clone());
+        self.with(name, |row, _| *row = copied.row.clone());
     }
 
-    /// Takes one step on the row of a name, then delivers what it sent.
-    fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
-        let now = self.server_time();
-        let (answer, mail) = self.keyspace.lock().with(now, name, |row| {
-            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
-            let answer = rule(&mut step);
-            (answer, step.mail)
-        });
-        for (to, push) in mail {
-            let listener = self.listeners.lock().get(&to).and_then(Weak::upgrade);
-            if let Some(listener) = listener {
-                listener.on_push(push);
-            }
-        }
-        answer
-    }
-
-    fn server_time(&self) -> ServerTime {
-        let running = self.clock.now().saturating_since(self.started_at);
-        ServerTime::at(self.started_unix + running)
-    }
-}
-
-impl LockStore for MemoryStore {
-    /// The deadline does not matter: each reply is there at once.
-    fn send(&self, command: Command, _deadline: Instant) -> StoreFuture<'_, Reply> {
-        Box::pin(async move { self.run(command) })
-    }
-
-    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
-        {
-            let mut listeners = self.listeners.lock();
-            listeners.retain(|_, other| other.strong_count() > 0);
-            listeners.insert(runtime, Weak::clone(&listener));
-        }
-        if let Some(listener) = listener.upgrade() {
-            listener.on_push(Push::Listening);
-        }
-    }
-
-    fn ends_with_process(&self) -> bool {
-        true
-    }
-}
-
-impl MemoryStore {
     fn run(&self, command: Command) -> Result<Reply, StoreError> {
         Ok(match command {
             Command::Acquire(acquire) => {
@@ -195,9 +137,59 @@ impl MemoryStore {
 
     /// All names, in one step.
     fn scan(&self, scan: &Scan) -> ScanPage {
-        let mut names = self.keyspace.lock().names(self.server_time());
+        let mut names = self.state.keyspace.lock().names(self.server_time());
         names.retain(|name| scan.pattern.matches(name));
         ScanPage { names, failed: None, next: None }
+    }
+
+    /// Takes one step on the row of a name, then delivers what it sent.
+    fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
+        let (answer, mail) = self.with(name, |row, now| {
+            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
+            let answer = rule(&mut step);
+            (answer, step.mail)
+        });
+        for (to, push) in mail {
+            let listener = self.state.listeners.lock().get(&to).and_then(Weak::upgrade);
+            if let Some(listener) = listener {
+                listener.on_push(push);
+            }
+        }
+        answer
+    }
+
+    fn with<T>(&self, name: &LockName, rule: impl FnOnce(&mut Row, Instant) -> T) -> T {
+        let now = self.server_time();
+        self.state.keyspace.lock().with(now, name, |row| rule(row, now))
+    }
+
+    /// A time since the Unix epoch, which never steps.
+    fn server_time(&self) -> Instant {
+        let MemoryState { clock, started_at, started_unix, .. } = &*self.state;
+        let running = clock.now().saturating_since(*started_at);
+        Instant::at(*started_unix + running)
+    }
+}
+
+impl LockStore for MemoryStore {
+    /// The deadline does not matter: each reply is there at once.
+    fn send(&self, command: Command, _deadline: Instant) -> StoreFuture<'_, Reply> {
+        Box::pin(async move { self.run(command) })
+    }
+
+    fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
+        {
+            let mut listeners = self.state.listeners.lock();
+            listeners.retain(|_, other| other.strong_count() > 0);
+            listeners.insert(runtime, Weak::clone(&listener));
+        }
+        if let Some(listener) = listener.upgrade() {
+            listener.on_push(Push::Listening);
+        }
+    }
+
+    fn ends_with_process(&self) -> bool {
+        true
     }
 }
 
@@ -211,7 +203,7 @@ fn without_replicas(asked: Replication) -> Result<(), StoreError> {
 pub struct Copied {
     row: Row,
     /// By the clock of the store that it was copied from.
-    at: ServerTime,
+    at: Instant,
 }
 
 impl Copied {

@@ -59,7 +59,7 @@ pub struct ClassMetrics {
 impl ClassMetrics {
     /// Builds the keys of a class.
     pub fn new(class: Class) -> Self {
-        let of_class = [Label::new("class", class.shared())];
+        let of_class = [Label::new("class", Arc::<str>::from(class.as_str()))];
         let with = |name| Key::from_parts(name, of_class.to_vec());
         let each = |name, label, values: &[_]| keys(name, &of_class, label, values);
         let release = |outcome: &&'static str| {

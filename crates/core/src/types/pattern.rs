@@ -1,3 +1,5 @@
+use std::{iter::Peekable, str::Chars};
+
 use super::{LockName, NameError, words::shown_as_text};
 
 /// Which names of locks are meant: a glob, of 1 to 512 bytes.
@@ -55,7 +57,7 @@ impl NamePattern {
         if text.len() > LockName::MAX_BYTES {
             return Err(wrong("is longer than any name; shorten it to 512 bytes"));
         }
-        let (mut parts, mut rest) = (Vec::new(), text.chars());
+        let (mut parts, mut rest) = (Vec::new(), text.chars().peekable());
         while let Some(next) = rest.next() {
             match next {
                 // Several in a row mean the same as one.
@@ -124,9 +126,8 @@ impl NamePattern {
         if begin.chars().count() == self.parts.len() {
             return (begin, None);
         }
-        let mut end: Vec<char> = self.parts.iter().rev().map_while(literal).collect();
-        end.reverse();
-        (begin, Some(end.into_iter().collect()))
+        let end: Vec<char> = self.parts.iter().rev().map_while(literal).collect();
+        (begin, Some(end.into_iter().rev().collect()))
     }
 }
 
@@ -163,12 +164,8 @@ const OPEN_CLASS: &str = "has a [ without a ]; close it, or write \\[ for the ch
 const OPEN_ESCAPE: &str = "ends with a \\; write \\\\ for the character";
 
 /// Reads what stands behind a `[`, up to its `]`.
-fn class(rest: &mut std::str::Chars<'_>) -> Result<GlobPart, &'static str> {
-    let mut peeked = rest.clone();
-    let not = peeked.next() == Some('^');
-    if not {
-        *rest = peeked;
-    }
+fn class(rest: &mut Peekable<Chars<'_>>) -> Result<GlobPart, &'static str> {
+    let not = rest.next_if_eq(&'^').is_some();
     let mut ranges = Vec::new();
     loop {
         let from = match rest.next().ok_or(OPEN_CLASS)? {

@@ -41,7 +41,7 @@ impl Replication {
     ///
     /// [`SettingError`] when the replicas or the timeout are out of range.
     pub fn wait(replicas: u8, timeout: Duration) -> Result<Self, SettingError> {
-        Self::checked(0, 1, replicas, timeout)
+        Self::checked(0, replicas, timeout)
     }
 
     /// Asks that the master has the write on its disk, and so have 0 to 31 replicas (`WAITAOF`, Redis
@@ -53,15 +53,12 @@ impl Replication {
     ///
     /// [`SettingError`] when the replicas or the timeout are out of range.
     pub fn wait_aof(replicas: u8, timeout: Duration) -> Result<Self, SettingError> {
-        Self::checked(AOF, 0, replicas, timeout)
+        Self::checked(AOF, replicas, timeout)
     }
 
-    fn checked(
-        flag: u16,
-        least: u8,
-        replicas: u8,
-        timeout: Duration,
-    ) -> Result<Self, SettingError> {
+    fn checked(flag: u16, replicas: u8, timeout: Duration) -> Result<Self, SettingError> {
+        // The disk of the master is enough by itself.
+        let least = u8::from(flag != AOF);
         SettingError::check("number of replicas", replicas, least..=MAX_REPLICAS)?;
         let timeout = SettingError::check("replication timeout", timeout, ACKNOWLEDGEMENTS)?;
         let steps = timeout.as_nanos().div_ceil(ACKNOWLEDGEMENTS.start().as_nanos());

@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use uuid::{Uuid, fmt::Hyphenated};
+use uuid::Uuid;
 
 /// What a writer presents to a gate: the fence of its lease, and the lease's id.
 ///
@@ -317,15 +317,10 @@ impl FromStr for AcquisitionId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || AcquisitionIdError { text: beginning(text) };
         let (runtime, number) = text.split_once(':').ok_or_else(error)?;
-        let is_plain = runtime.len() == Hyphenated::LENGTH
-            && !runtime.bytes().any(|byte| byte.is_ascii_uppercase())
-            && (number == "0" || number.starts_with(|first| matches!(first, '1'..='9')));
-        if !is_plain {
-            return Err(error());
-        }
         let runtime = Uuid::try_parse(runtime).map_err(|_| error())?;
         let number = number.parse().map_err(|_| error())?;
-        Ok(Self::new(RuntimeId(runtime), number))
+        let id = Self::new(RuntimeId(runtime), number);
+        if id.to_string() == text { Ok(id) } else { Err(error()) }
     }
 }
 
@@ -335,19 +330,16 @@ fn is_hex_digit(byte: u8) -> bool {
 
 /// A text without the words of the acquisitions in it, for errors and logs.
 pub fn without_words(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('-') {
-        let (before, behind) = rest.split_at(at);
-        shown.push_str(before);
-        let digits = behind.bytes().skip(1).take_while(|byte| is_hex_digit(*byte)).count();
-        let is_word =
-            digits == AcquisitionId::WORD && before.ends_with(|last: char| last.is_ascii_digit());
-        let length = if is_word { 1 + digits } else { 1 };
+    let mut parts = text.split('-');
+    let mut shown = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let digits = part.bytes().take_while(|byte| is_hex_digit(*byte)).count();
+        let is_behind_number = shown.ends_with(|last: char| last.is_ascii_digit());
+        let is_word = is_behind_number && digits == AcquisitionId::WORD;
         shown.push_str(if is_word { "-…" } else { "-" });
-        rest = &behind[length..];
+        shown.push_str(if is_word { &part[digits..] } else { part });
     }
-    shown + rest
+    shown
 }
 
 /// A text that is not `<runtime-uuid>:<number>`.

@@ -23,10 +23,11 @@ macro_rules! shown_as_text {
 
 pub(super) use shown_as_text;
 
-/// Whether a text has 1 to `longest` bytes: ASCII letters, digits and `marks`.
-fn is_plain(text: &str, longest: usize, marks: &str) -> bool {
+/// A text of 1 to `longest` bytes: ASCII letters, digits and `marks`; `None` for any other.
+fn plain(text: &str, longest: usize, marks: &str) -> Option<Arc<str>> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
-    (1..=longest).contains(&text.len()) && text.chars().all(allowed)
+    let is_plain = (1..=longest).contains(&text.len()) && text.chars().all(allowed);
+    is_plain.then(|| text.into())
 }
 
 /// A bounded label for metrics, chosen by the user: what kind of lock, never which one.
@@ -46,10 +47,8 @@ impl Class {
     /// [`NameError::Class`] when it is empty, too long, or holds a character that is not allowed.
     pub fn new(class: impl AsRef<str>) -> Result<Self, NameError> {
         let class = class.as_ref();
-        if is_plain(class, Self::MAX_BYTES, "-_.") {
-            return Ok(Self(class.into()));
-        }
-        Err(NameError::Class { class: class.into() })
+        let plain = plain(class, Self::MAX_BYTES, "-_.");
+        plain.map(Self).ok_or_else(|| NameError::Class { class: class.into() })
     }
 
     /// The class that counts all locks beyond the greatest number of classes.
@@ -60,11 +59,6 @@ impl Class {
     /// The class as text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// The class as shared text, for metric labels.
-    pub(crate) fn shared(&self) -> Arc<str> {
-        Arc::clone(&self.0)
     }
 }
 
@@ -96,10 +90,8 @@ impl Namespace {
     /// [`NameError::Namespace`] when it is empty, too long, or holds another character.
     pub fn new(namespace: impl AsRef<str>) -> Result<Self, NameError> {
         let namespace = namespace.as_ref();
-        if is_plain(namespace, Self::MAX_BYTES, "-_.:/") {
-            return Ok(Self(namespace.into()));
-        }
-        Err(NameError::Namespace { namespace: namespace.into() })
+        let plain = plain(namespace, Self::MAX_BYTES, "-_.:/");
+        plain.map(Self).ok_or_else(|| NameError::Namespace { namespace: namespace.into() })
     }
 
     /// The namespace as text.

@@ -29,23 +29,17 @@ const CONNECTIONS: usize = 4;
 #[derive(Debug, Clone)]
 // ADR 0040
 pub struct Examiner {
-    config: RedisConfig,
-    clock: Arc<dyn Clock>,
-    runtime_id: RuntimeId,
-    expected: Expected,
+    /// Where the servers are.
+    pub config: RedisConfig,
+    /// The clock of the lock runtime.
+    pub clock: Arc<dyn Clock>,
+    /// The id of the lock runtime.
+    pub runtime_id: RuntimeId,
+    /// What the lock runtime expects of the servers.
+    pub expected: Expected,
 }
 
 impl Examiner {
-    /// An examiner for the servers of a configuration.
-    pub fn new(
-        config: RedisConfig,
-        clock: Arc<dyn Clock>,
-        runtime_id: RuntimeId,
-        expected: Expected,
-    ) -> Self {
-        Self { config, clock, runtime_id, expected }
-    }
-
     /// Examines all servers, side by side. It never fails: what cannot be examined is a finding.
     ///
     /// A server may take the connect timeout, two command timeouts and 5 s. Before that, the Sentinels,
@@ -56,7 +50,7 @@ impl Examiner {
     /// # Cancel safety
     ///
     /// Dropping the future leaves nothing behind but, at worst, probe keys that live a second.
-    pub async fn examine(&self) -> Diagnosis {
+    pub async fn examine(self: Arc<Self>) -> Diagnosis {
         let address = self.config.address.to_string();
         // Boxed: it is large, and would be a part of every caller's.
         let facts = Box::pin(self.gather()).await;
@@ -126,8 +120,7 @@ impl Examiner {
             }
         };
         let ranges = masters.iter().flat_map(|master| &master.slots);
-        let slots = ranges.map(|range| u32::try_from(range.len()).unwrap_or(u32::MAX));
-        let covered = slots.fold(0, u32::saturating_add);
+        let covered = ranges.map(ExactSizeIterator::len).sum();
         let visits = masters.iter().map(|ClusterMaster { endpoint: place, slots }| {
             let probe = probe_in(slots, self.runtime_id).ok().flatten();
             self.visit_at(place, self.config.at(place).map(RedisConfig::of_cluster), probe)
@@ -171,33 +164,27 @@ impl Examiner {
         let (info, settings) = (questions::info(&client).await, questions::settings(&client).await);
         let role = if info.is_err() { questions::role(&client).await } else { None };
         let node = config.is_of_cluster().then(|| questions::cluster_node(&client, config));
-        let node = OptionFuture::from(node).await;
-        // One after the other from here on, so that each round trip is timed alone.
-        let timing = questions::timing(&client).await;
         let channel = config.keys.channel(self.runtime_id);
-        let scripts = match &probe {
-            Some(probe) => run_scripts(&client, config, probe, &channel).await,
-            None => Ok(()),
-        };
-        let subscribes = subscribe(&client, &channel).await;
-        let acks =
-            OptionFuture::from(acks.are_asked().then(|| questions::acks(&client, acks))).await;
-        let mark = match self.config.address.quorum() {
-            Some(_) => questions::mark(&client, config.keys.boot()).await.ok(),
-            None => None,
-        };
+        let acks = acks.are_asked().then(|| questions::acks(&client, acks));
         Ok(ServerTold {
             version,
             runs,
             info,
             settings,
             role,
-            timing,
-            scripts,
-            subscribes,
-            acks,
-            node,
-            mark,
+            node: OptionFuture::from(node).await,
+            // One after the other from here on, so that each round trip is timed alone.
+            timing: questions::timing(&client).await,
+            scripts: match &probe {
+                Some(probe) => run_scripts(&client, config, probe, &channel).await,
+                None => Ok(()),
+            },
+            subscribes: subscribe(&client, &channel).await,
+            acks: OptionFuture::from(acks).await,
+            mark: match self.config.address.quorum() {
+                Some(_) => questions::mark(&client, config.keys.boot()).await.ok(),
+                None => None,
+            },
         })
     }
 

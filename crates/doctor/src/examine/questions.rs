@@ -45,8 +45,7 @@ pub(super) async fn info(client: &ServerClient) -> Reading<Fields> {
 /// What `CONFIG GET` tells; a server that does not know a setting leaves it out.
 pub(super) async fn settings(client: &ServerClient) -> Reading<Fields> {
     let value = |name: &'static str| async move {
-        let mut command = cmd("CONFIG");
-        client.ask_for(command.arg("GET").arg(name)).await
+        client.ask_for(cmd("CONFIG").arg("GET").arg(name)).await
     };
     let answers: Vec<Reading<BTreeMap<String, String>>> = join_all(SETTINGS.map(value)).await;
     if !answers.iter().any(Result::is_ok)
@@ -68,10 +67,7 @@ pub(super) async fn role(client: &ServerClient) -> Option<usize> {
 /// Whether acknowledgements may be waited for: here for those of no replica, which are there at
 /// once.
 pub(super) async fn acks(client: &ServerClient, acks: Replication) -> Reading<()> {
-    let mut command = cmd(if acks.on_disk() { "WAITAOF" } else { "WAIT" });
-    if acks.on_disk() {
-        command.arg(0);
-    }
+    let mut command = if acks.on_disk() { cmd("WAITAOF").arg(0).take() } else { cmd("WAIT") };
     client.ask(command.arg(0).arg(1)).await.map(drop)
 }
 

@@ -1,11 +1,11 @@
-use std::{collections::BTreeMap, str::FromStr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{Clock, within};
 use leasehold_redis::{Endpoint, RedisConfig, client_of, unreachable_one};
 use redis::{AsyncConnectionConfig, ConnectionInfo, cmd};
 
 use super::client::ServerClient;
-use crate::facts::{NamedMaster, NotRead, Reading, WatchedMaster};
+use crate::facts::{Fields, NamedMaster, NotRead, Reading, WatchedMaster};
 
 /// The master of a name, as one Sentinel knows it; the words of the failure if that does not answer.
 pub(super) async fn ask(
@@ -25,11 +25,7 @@ pub(super) async fn ask(
     let connection = connected.ok_or("it is silent")?.map_err(|error| unreachable_one(&error))?;
     // It has the connect timeout for all its answers.
     let client = ServerClient::new(connection, Arc::clone(clock), config.connect_timeout / 2);
-    let question = |what: &str| {
-        let mut command = cmd("SENTINEL");
-        command.arg(what).arg(name);
-        command
-    };
+    let question = |what: &str| cmd("SENTINEL").arg(what).arg(name).take();
     let named: Reading<Option<(String, u16)>> =
         client.ask_for(&question("GET-MASTER-ADDR-BY-NAME")).await;
     let named = named.map_err(|why| match why {
@@ -39,21 +35,18 @@ pub(super) async fn ask(
         why => format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"),
     })?;
     let Some((host, port)) = named else { return Ok(None) };
-    let watched = client.ask_for(&question("MASTER")).await.map(|told| watched(&told));
+    let watched = client.ask_for(&question("MASTER")).await.map(|told| watched(&Fields(told)));
     Ok(Some(NamedMaster { master: Endpoint { host, port }, watched }))
 }
 
 /// Reads the answer to `SENTINEL MASTER`.
-fn watched(told: &BTreeMap<String, String>) -> WatchedMaster {
-    fn number<T: FromStr>(told: &BTreeMap<String, String>, name: &str) -> Option<T> {
-        told.get(name)?.parse().ok()
-    }
-    let is_down = |flags: &String| flags.split(',').any(|flag| matches!(flag, "s_down" | "o_down"));
+fn watched(told: &Fields) -> WatchedMaster {
+    let is_down = |flags: &str| flags.split(',').any(|flag| matches!(flag, "s_down" | "o_down"));
     WatchedMaster {
-        quorum: number(told, "quorum"),
-        replicas: number(told, "num-slaves"),
-        others: number(told, "num-other-sentinels"),
-        down_after: number(told, "down-after-milliseconds").map(Duration::from_millis),
+        quorum: told.number("quorum"),
+        replicas: told.number("num-slaves"),
+        others: told.number("num-other-sentinels"),
+        down_after: told.number("down-after-milliseconds").map(Duration::from_millis),
         is_down: told.get("flags").is_some_and(is_down),
     }
 }
@@ -71,7 +64,7 @@ mod tests {
             ("down-after-milliseconds", "5000"),
             ("flags", "master,s_down"),
         ];
-        let told = told.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let told = Fields(told.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
         let seen = WatchedMaster {
             quorum: Some(2),
             replicas: Some(1),
@@ -80,6 +73,6 @@ mod tests {
             is_down: true,
         };
         assert_eq!(watched(&told), seen);
-        assert_eq!(watched(&BTreeMap::new()), WatchedMaster::default());
+        assert_eq!(watched(&Fields::default()), WatchedMaster::default());
     }
 }

@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// How many slots a Cluster has.
-const SLOTS: u32 = 16_384;
+const SLOTS: usize = 16_384;
 
 /// Whether every slot of a Cluster has an owner.
-pub(super) fn slots(covered: &Result<u32, StoreError>) -> Option<Finding> {
+pub(super) fn slots(covered: &Result<usize, StoreError>) -> Option<Finding> {
     let missing = match covered {
         Ok(covered) => SLOTS.saturating_sub(*covered),
         Err(error) => return Some(Finding::of_error(Danger, Topic::Cluster, error)),
@@ -170,10 +170,8 @@ fn names_another(what: String) -> Finding {
 }
 
 /// What a Sentinel tells of its master.
-fn of_sentinel(
-    group: &SentinelsTold,
-    NamedMaster { master, watched }: &NamedMaster,
-) -> Vec<Finding> {
+fn of_sentinel(group: &SentinelsTold, named: &NamedMaster) -> Vec<Finding> {
+    let NamedMaster { master, watched } = named;
     let mut findings = Vec::new();
     if group.master.as_ref().is_some_and(|most| most != master) {
         let what = format!("the Sentinel names {master} as the master, and most do not");

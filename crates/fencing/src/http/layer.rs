@@ -1,8 +1,8 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use http::request::Parts;
-use leasehold_core::{Clock, Instant, SettingError, Stamp, SystemClock};
-use tokio::{select, try_join};
+use leasehold_core::{Clock, SettingError, Stamp, SystemClock, within};
+use tokio::try_join;
 
 use super::{
     answer::{Answer, Unnamed},
@@ -98,9 +98,8 @@ impl FenceLayer {
 
     /// Sets how many requests may wait for one resource; the answer to further ones is 503. Requests
     /// with an older fence do not count against a request with a newer fence. Default: 256.
-    pub fn max_waiting(mut self, requests: usize) -> Self {
-        self.max_waiting = requests;
-        self
+    pub fn max_waiting(self, requests: usize) -> Self {
+        Self { max_waiting: requests, ..self }
     }
 
     /// Sets how long a request may wait until the service behind gets it, 10 ms to 1 h. Default: 5 s.
@@ -119,9 +118,8 @@ impl FenceLayer {
     }
 
     /// Replaces the clock of the machine, for tests in virtual time.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
     }
 
     /// Shuts out the former holder, after a lease is taken and before its first request.
@@ -171,14 +169,15 @@ impl FenceLayer {
         ready: impl Future<Output = R>,
     ) -> Result<(RequestTurn<'a>, R), Answer> {
         let (resource, stamp) = (&*place.resource, place.presented);
-        let deadline = self.clock.now() + self.max_wait;
+        let clock = &*self.clock;
+        let deadline = clock.now() + self.max_wait;
         let refused = |error| Answer::refused(error, resource);
         let slow = || {
             let what = format!("the requests for {resource:?} before this one took too long");
             Answer::later(Problem::Busy, &format!("{what}, nothing was written; repeat it"))
         };
         let asked = async |asked: GateFuture<'_>| {
-            let judged = self.before(deadline, self.ask(place, asked)).await;
+            let judged = within(clock, deadline, self.ask(place, asked)).await;
             judged.ok_or_else(|| Answer::unanswered(resource))?.map_err(refused)
         };
         let advanced = async {
@@ -189,20 +188,20 @@ impl FenceLayer {
             asked(self.gate.advance(resource, stamp)).await.map(Some)
         };
         let turn = async {
-            let turn = self.before(deadline, self.turn(place)).await;
+            let turn = within(clock, deadline, self.turn(place)).await;
             turn.ok_or_else(slow)?.map_err(refused)
         };
         // Both at once: the next request of the same lease stays behind this one.
         let (advanced, turn) = try_join!(biased; advanced, turn)?;
         // Those that waited for a request that hung may get their turn only at their deadline, too
         // late to ask the gate.
-        if self.clock.now() >= deadline {
+        if clock.now() >= deadline {
             return Err(slow());
         }
         // The gate is asked only now: a newer request may have been admitted meanwhile. After an
         // advance it answers `Again`; the first answer is the one to report.
         let admitted = asked(self.gate.admit(resource, stamp)).await?;
-        let Some(ready) = self.before(deadline, ready).await else {
+        let Some(ready) = within(clock, deadline, ready).await else {
             let what =
                 format!("the service was not ready in time, nothing was written to {resource:?}");
             return Err(Answer::later(Problem::Busy, &format!("{what}; repeat the request")));
@@ -235,16 +234,6 @@ impl FenceLayer {
             Err(_) => {}
         }
         judged
-    }
-
-    /// Waits for a future until a deadline; `None` if the deadline comes first.
-    async fn before<T>(&self, deadline: Instant, future: impl Future<Output = T>) -> Option<T> {
-        select! {
-            biased;
-            value = future => Some(value),
-            // Most futures are ready at once: then no timer is made.
-            () = async { self.clock.sleep_until(deadline).await } => None,
-        }
     }
 }
 

@@ -56,39 +56,29 @@ where
         Poll::Ready(Ok(()))
     }
 
+    /// Passes a request to the service when its turn has come and the gate has admitted it.
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        Box::pin(pass(Arc::clone(&self.layer), self.inner.clone(), request))
+        let (layer, mut inner) = (Arc::clone(&self.layer), self.inner.clone());
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            let place = match layer.place(&mut parts).await {
+                Ok(place) => place,
+                Err(answer) => return Ok(answer.into_response()),
+            };
+            // A service has no future that says when it is ready.
+            let ready = poll_fn(|cx| inner.poll_ready(cx));
+            let turn = match &place {
+                None => ready.await.map(|()| None)?,
+                Some(place) => match layer.admit(place, &mut parts, ready).await {
+                    Ok((turn, ready)) => ready.map(|()| Some(turn))?,
+                    Err(answer) => return Ok(answer.into_response()),
+                },
+            };
+            let answer = inner.call(Request::from_parts(parts, body)).await;
+            // The future of the service is dropped before the turn, also when this future unwinds: only
+            // then is the resource free.
+            drop(turn);
+            answer.map(|response| response.map(FencedBody::of_service))
+        })
     }
-}
-
-/// Passes a request to the service when its turn has come and the gate has admitted it.
-async fn pass<S, A, B>(
-    layer: Arc<FenceLayer>,
-    mut inner: S,
-    request: Request<A>,
-) -> Result<Response<FencedBody<B>>, S::Error>
-where
-    S: Service<Request<A>, Response = Response<B>>,
-    B: Body,
-    B::Data: From<String>,
-{
-    let (mut parts, body) = request.into_parts();
-    let place = match layer.place(&mut parts).await {
-        Ok(place) => place,
-        Err(answer) => return Ok(answer.into_response()),
-    };
-    // A service has no future that says when it is ready.
-    let ready = poll_fn(|cx| inner.poll_ready(cx));
-    let turn = match &place {
-        None => ready.await.map(|()| None)?,
-        Some(place) => match layer.admit(place, &mut parts, ready).await {
-            Ok((turn, ready)) => ready.map(|()| Some(turn))?,
-            Err(answer) => return Ok(answer.into_response()),
-        },
-    };
-    let answer = inner.call(Request::from_parts(parts, body)).await;
-    // The future of the service is dropped before the turn, also when this future unwinds: only
-    // then is the resource free.
-    drop(turn);
-    answer.map(|response| response.map(FencedBody::of_service))
 }

@@ -54,14 +54,14 @@ impl Trials<'_> {
     async fn run(&self) -> Result<(), StoreError> {
         self.write(1, PutMode::Create).await?;
         if self.is_taken(2, PutMode::Create).await? {
-            return Err(self.cannot("the store creates an object twice"));
+            return Err(failure::cannot(self.folder, "the store creates an object twice"));
         }
 
         let first = self.look().await?;
         self.write(3, PutMode::Update(first.clone())).await?;
         if self.is_taken(4, PutMode::Update(first)).await? {
             let what = "the store replaces an object that is no longer the one to replace";
-            return Err(self.cannot(what));
+            return Err(failure::cannot(self.folder, what));
         }
 
         let before = self.look().await?;
@@ -105,12 +105,8 @@ impl Trials<'_> {
         let look = self.gate.store.get_opts(self.path, GetOptions::new().with_head(true)).await;
         let found = look.map_err(|error| failure::of_look(&error, self.folder))?;
         if found.attributes.get(&Attribute::Metadata(WATERMARK.into())).is_none() {
-            return Err(self.cannot("the store keeps no metadata of an object"));
+            return Err(failure::cannot(self.folder, "the store keeps no metadata of an object"));
         }
         metadata::version(found.meta, self.folder)
-    }
-
-    fn cannot(&self, what: &'static str) -> StoreError {
-        failure::cannot(self.folder, what)
     }
 }

@@ -72,9 +72,8 @@ impl ObjectGate {
     ///
     /// Google Cloud Storage does: its ETags may stay the same when versions change. On other stores
     /// an unchanged ETag is an error.
-    pub fn compares_versions(mut self, compares: bool) -> Self {
-        self.compares_versions = compares;
-        self
+    pub fn compares_versions(self, compares: bool) -> Self {
+        Self { compares_versions: compares, ..self }
     }
 
     /// Sets whether the caller lets the bytes of an object differ with every lease. Default: `false`.
@@ -82,9 +81,8 @@ impl ObjectGate {
     /// Then ETags that are made from the bytes alone are enough for [`put`](Self::put), which still
     /// fails if the ETag is unchanged, and pass [`check`](Self::check). They are not enough for
     /// [`advance`](Self::advance), which writes the same bytes.
-    pub fn bytes_differ(mut self, differ: bool) -> Self {
-        self.bytes_differ = differ;
-        self
+    pub fn bytes_differ(self, differ: bool) -> Self {
+        Self { bytes_differ: differ, ..self }
     }
 
     /// Sets how many attempts a write has if others change the object meanwhile, 1 to 100. Default: 16.
@@ -100,9 +98,8 @@ impl ObjectGate {
     }
 
     /// Sets how many bytes an object may have for `advance` to write them again. Default: 16 MiB.
-    pub fn max_rewritten(mut self, bytes: u64) -> Self {
-        self.max_rewritten = bytes;
-        self
+    pub fn max_rewritten(self, bytes: u64) -> Self {
+        Self { max_rewritten: bytes, ..self }
     }
 
     /// Writes an object if the stamp is admitted, in one step with the comparison.
@@ -278,11 +275,10 @@ impl ObjectGate {
 impl FenceGate for ObjectGate {
     fn admit<'a>(&'a self, resource: &'a str, presented: Stamp) -> GateFuture<'a> {
         Box::pin(async move {
-            let path = Path::parse(resource).ok();
             // Only one spelling for one object: the HTTP layer keeps a lane for each text.
-            let path = path
-                .filter(|path| path.as_ref() == resource)
-                .filter(|path| *path == Path::from(resource));
+            let is_its_spelling =
+                |path: &Path| path.as_ref() == resource && *path == Path::from(resource);
+            let path = Path::parse(resource).ok().filter(is_its_spelling);
             let path = path.ok_or_else(|| ResourceError::NotAPath(resource.into()))?;
             self.pass(&path, &ObjectWrite::Advance, presented).await
         })

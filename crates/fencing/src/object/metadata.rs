@@ -1,4 +1,4 @@
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use leasehold_core::{Stamp, StoreError, StoreErrorKind};
 use object_store::{
@@ -76,15 +76,13 @@ const PLACEHOLDER: &str = "leaseholdplaceholder";
 
 /// The watermark of an object, if it was ever fenced.
 pub(super) fn watermark(attributes: &Attributes) -> Result<Option<Stamp>, StoreError> {
-    let mut values: Vec<&str> =
-        of(attributes, WATERMARK).map(|(_, value)| value.as_ref()).collect();
     // Sorted, because the map has no order. Several different values are not a stamp.
-    values.sort_unstable();
-    values.dedup();
+    let values: BTreeSet<&str> =
+        of(attributes, WATERMARK).map(|(_, value)| value.as_ref()).collect();
     if values.is_empty() {
         return Ok(None);
     }
-    let value = values.join(",");
+    let value = Vec::from_iter(values).join(",");
     value.parse().map(Some).map_err(|_| {
         let beginning: String = value.chars().take(80).collect();
         StoreError::new(

@@ -54,9 +54,8 @@ impl PostgresGate {
     }
 
     /// Keeps the watermarks in another table. Default: [`FenceTable::DEFAULT_NAME`].
-    pub fn table(mut self, table: FenceTable) -> Self {
-        self.table = Arc::new(table);
-        self
+    pub fn table(self, table: FenceTable) -> Self {
+        Self { table: Arc::new(table), ..self }
     }
 
     /// Creates the table, if it is not there: for tests, and services without migrations.

@@ -149,6 +149,28 @@ impl RedisGate {
         self.pass(&SET, key, keys, args, presented).await.map(|(admitted, _)| admitted)
     }
 
+    /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
+    ///
+    /// The script sees its own `KEYS` and `ARGV`. All its keys have to belong to the
+    /// resource, see [`FencedScript::call`]. It must not begin with a shebang (`#!lua`).
+    ///
+    /// ```no_run
+    /// # use leasehold_fencing::{GateError, RedisGate, Stamp};
+    /// # async fn example(gate: RedisGate, stamp: Stamp) -> Result<(), GateError> {
+    /// let take = gate.wrap("return redis.call('HINCRBY', KEYS[1], 'stock', -ARGV[1])");
+    /// let left = take.call("article:7", ["article:7"], ["2"], stamp).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wrap(&self, script: &str) -> FencedScript {
+        // The script's first line stays the first, so that the lines in its errors are its own.
+        let (head, tail) = ("local body = function(KEYS, ARGV, FENCE, LEASE) ", "\nend\n");
+        let (check, run) = (include_str!("../lua/gate.lua"), include_str!("../lua/wrap.lua"));
+        let script = Script::new([head, script, tail, check, run].concat());
+        FencedScript { gate: self.clone(), script: Arc::new(script) }
+    }
+
     /// Calls a script that begins with `gate.lua`.
     pub(super) async fn pass(
         &self,
@@ -161,9 +183,8 @@ impl RedisGate {
         let Stamp { fence, lease } = presented;
         let ttl = self.watermark_ttl.map_or(0, |ttl| ttl.as_millis());
         keys.push(watermark_key(resource)?);
-        args.extend(
-            [fence.to_string(), lease.to_string(), ttl.to_string()].map(String::into_bytes),
-        );
+        let own = [fence.to_string(), lease.to_string(), ttl.to_string()];
+        args.extend(own.map(String::into_bytes));
         let call = self.pool.call_acknowledged(script, keys, args, self.acks, reply::is_admitted);
         match call.await {
             Ok(answer) => reply::read(answer, resource, presented, &self.refusals),
@@ -189,30 +210,6 @@ impl FenceGate for RedisGate {
 pub struct FencedScript {
     gate: RedisGate,
     script: Arc<Script>,
-}
-
-impl RedisGate {
-    /// Wraps a Lua script of your own, so that it runs only if the stamp is admitted.
-    ///
-    /// The script sees its own `KEYS` and `ARGV`. All its keys have to belong to the
-    /// resource, see [`FencedScript::call`]. It must not begin with a shebang (`#!lua`).
-    ///
-    /// ```no_run
-    /// # use leasehold_fencing::{GateError, RedisGate, Stamp};
-    /// # async fn example(gate: RedisGate, stamp: Stamp) -> Result<(), GateError> {
-    /// let take = gate.wrap("return redis.call('HINCRBY', KEYS[1], 'stock', -ARGV[1])");
-    /// let left = take.call("article:7", ["article:7"], ["2"], stamp).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn wrap(&self, script: &str) -> FencedScript {
-        // The script's first line stays the first, so that the lines in its errors are its own.
-        let (head, tail) = ("local body = function(KEYS, ARGV, FENCE, LEASE) ", "\nend\n");
-        let (check, run) = (include_str!("../lua/gate.lua"), include_str!("../lua/wrap.lua"));
-        let script = Script::new([head, script, tail, check, run].concat());
-        FencedScript { gate: self.clone(), script: Arc::new(script) }
-    }
 }
 
 impl FencedScript {

@@ -5,23 +5,14 @@ use crate::error::ResourceError;
 /// No two values share one, none has the name of a lock's key, and none can be the key of a value.
 // ADR 0041
 pub(super) fn watermark_key(key: &str) -> Result<String, ResourceError> {
-    let refuse = |error: fn(Box<str>) -> ResourceError| Err(error(key.into()));
-    if key.is_empty() {
-        return Err(ResourceError::Empty);
+    match key {
+        "" => Err(ResourceError::Empty),
+        _ if key.contains('\0') => Err(ResourceError::ContainsNul(key.into())),
+        _ if is_watermark(key) => Err(ResourceError::IsWatermark(key.into())),
+        _ if has_hash_tag(key) => Ok(format!("{key}:watermark")),
+        _ if key.contains('}') => Err(ResourceError::BreaksHashTag(key.into())),
+        _ => Ok(format!("watermark:{{{key}}}")),
     }
-    if key.contains('\0') {
-        return refuse(ResourceError::ContainsNul);
-    }
-    if is_watermark(key) {
-        return refuse(ResourceError::IsWatermark);
-    }
-    if has_hash_tag(key) {
-        return Ok(format!("{key}:watermark"));
-    }
-    if key.contains('}') {
-        return refuse(ResourceError::BreaksHashTag);
-    }
-    Ok(format!("watermark:{{{key}}}"))
 }
 
 /// Refuses `keys` that the resource does not guard, and watermarks also among the `others`.
@@ -35,13 +26,10 @@ pub(super) fn check_keys(
         return Err(ResourceError::IsWatermark(watermark.into()));
     }
     let within = |key: &str| key.strip_prefix(resource).is_some_and(|rest| rest.starts_with(':'));
-    match keys.iter().find(|key| *key != resource && !within(key)) {
-        Some(key) => {
-            let (key, resource) = (key.as_str().into(), resource.into());
-            Err(ResourceError::ForeignKey { key, resource })
-        }
-        None => Ok(()),
-    }
+    let foreign = keys.iter().find(|key| *key != resource && !within(key));
+    let Some(key) = foreign else { return Ok(()) };
+    let (key, resource) = (key.as_str().into(), resource.into());
+    Err(ResourceError::ForeignKey { key, resource })
 }
 
 /// Whether [`watermark_key`] makes this key from the key of some value.

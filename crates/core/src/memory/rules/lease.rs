@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{super::row::PlaceRow, Step, queue::Contest};
+use super::{super::row::PlaceRow, Step};
 use crate::{
     durations::WITHDRAWAL_MARK,
     lease::HoldUpdate,
@@ -20,8 +20,7 @@ impl Step<'_> {
     /// Sets the absolute number of holds and extends; never grants.
     pub(crate) fn hold(&mut self, command: &Hold) -> HoldAnswer {
         let Hold { id, fence, ttl, update, .. } = *command;
-        let extended = self.extend(id, fence, ttl, Some(update));
-        match extended {
+        match self.extend(id, fence, ttl, Some(update)) {
             Some(remaining) => HoldAnswer::Held { remaining },
             None if self.is_lost(fence) => HoldAnswer::DataLost,
             None => HoldAnswer::Gone,
@@ -31,8 +30,7 @@ impl Step<'_> {
     /// Extends a lease; never re-creates one.
     pub(crate) fn renew(&mut self, renewal: &Renewal) -> RenewAnswer {
         let Renewal { id, fence, ttl, .. } = *renewal;
-        let extended = self.extend(id, fence, ttl, None);
-        match extended {
+        match self.extend(id, fence, ttl, None) {
             Some(remaining) => RenewAnswer::Renewed { remaining },
             None if self.is_lost(fence) => RenewAnswer::DataLost,
             None => RenewAnswer::Gone,
@@ -67,7 +65,7 @@ impl Step<'_> {
             }
             (lease.holds, lease.hold_number) = (count.get(), number);
         }
-        lease.ends = lease.ends.max(now.after(ttl.get()));
+        lease.ends = lease.ends.max(now + ttl.get());
         let left = self.lease_left()?;
         self.outlive(left);
         Some(left)
@@ -83,9 +81,9 @@ impl Step<'_> {
             id: lease.id,
             fence: lease.fence,
             holds: lease.holds,
-            remaining: whole_millis(now.until(lease.ends)),
+            remaining: whole_millis(lease.ends.saturating_since(now)),
             label: lease.label.to_string(),
-            held_for: lease.since.until(now),
+            held_for: now.saturating_since(lease.since),
             kept: lease.kept,
             idle: false,
             keeps: lease.keeps(),
@@ -99,8 +97,8 @@ impl Step<'_> {
         let record = |place: &PlaceRow| WaiterRecord {
             id: place.id,
             label: place.label.to_string(),
-            waiting_for: place.arrived.until(now),
-            silent_for: place.heard.until(now),
+            waiting_for: now.saturating_since(place.arrived),
+            silent_for: now.saturating_since(place.heard),
         };
         self.queue().live(now, LOOKED_AT).take(SHOWN).map(record).collect()
     }
@@ -119,7 +117,7 @@ impl Step<'_> {
         if let Some(keep) = command.keep_in_range() {
             lease.kept = true;
             lease.holds = 0;
-            lease.ends = now.after(keep);
+            lease.ends = now + keep;
             self.outlive(keep);
             return ReleaseAnswer::Kept { remaining: keep };
         }
@@ -139,10 +137,9 @@ impl Step<'_> {
     fn end_and_queue(&mut self, next: &PlaceRow) -> ReleaseAnswer {
         self.row.lease = None;
         match self.contest(next, next.window) {
-            Ok(Contest::Won(granted)) => ReleaseAnswer::NextGranted(granted),
-            Ok(Contest::Queued(place)) => ReleaseAnswer::NextQueued(place),
-            // No token is left: the lease has ended, and the next heartbeat hears why.
-            Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
+            Ok(Some(granted)) => ReleaseAnswer::NextGranted(granted),
+            // Without a token, too: the lease has ended, and the next heartbeat hears why.
+            Ok(None) | Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
         }
     }
 
@@ -164,7 +161,7 @@ impl Step<'_> {
         if ended_grant {
             self.end_and_grant_next();
         }
-        self.row.mark_withdrawn(self.now, id, self.now.after(WITHDRAWAL_MARK));
+        self.row.mark_withdrawn(self.now, id, self.now + WITHDRAWAL_MARK);
         WithdrawAnswer { ended_grant }
     }
 

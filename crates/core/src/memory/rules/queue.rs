@@ -6,15 +6,6 @@ use crate::{
     types::AcquisitionId,
 };
 
-/// The result of asking for a free lock.
-#[derive(Debug)]
-pub(super) enum Contest {
-    /// The asker has it.
-    Won(Granted),
-    /// A waiter before the asker has it; the asker stands in the queue.
-    Queued(Place),
-}
-
 impl Step<'_> {
     /// Tells the holder's runtime that another one waits, if it may keep the lock idle.
     pub(super) fn recall(&mut self) {
@@ -35,18 +26,19 @@ impl Step<'_> {
     }
 
     /// Queues the asker for the free lock, and grants the lock to the first live place, for
-    /// `lifetime` if that is the asker's. Without a token the asker stays queued.
+    /// `lifetime` if that is the asker's. Returns `None` if it is not: then, and without a token, the
+    /// asker stays queued.
     pub(super) fn contest(
         &mut self,
         asker: &PlaceRow,
         lifetime: Duration,
-    ) -> Result<Contest, StoreError> {
+    ) -> Result<Option<Granted>, StoreError> {
         let (now, id) = (self.now, asker.id);
         self.queue().stand(now, asker);
         if self.queue().head(now).is_some_and(|head| head.id != id) {
             let granted = self.grant_next();
-            let place = self.keep(asker);
-            return granted.map(|_| Contest::Queued(place));
+            self.keep(asker);
+            return granted.map(|_| None);
         }
         // An earlier watermark of this place counts, too.
         let watermark = self.queue().place(id).and_then(|place| place.watermark);
@@ -54,7 +46,7 @@ impl Step<'_> {
         if granted.is_err() {
             self.keep(asker);
         }
-        granted.map(Contest::Won)
+        granted.map(Some)
     }
 
     pub(crate) fn acquire(&mut self, command: &Acquire) -> Result<AcquireAnswer, StoreError> {
@@ -84,8 +76,8 @@ impl Step<'_> {
         let had_place = self.queue().place(id).is_some();
         let lifetime = if had_place { asker.window } else { asker.ttl.get() };
         self.or_nothing(|step| match step.contest(asker, lifetime)? {
-            Contest::Won(granted) => Ok(AcquireAnswer::Granted(granted)),
-            Contest::Queued(place) => Ok(AcquireAnswer::Queued(place)),
+            Some(granted) => Ok(AcquireAnswer::Granted(granted)),
+            None => Ok(AcquireAnswer::Queued(step.place(id))),
         })
     }
 

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use super::super::row::{CounterRow, LeaseRow, PlaceRow, Queue, Row, ServerTime};
+use super::super::row::{CounterRow, LeaseRow, PlaceRow, Queue, Row};
 use crate::{
+    clock::Instant,
     store::{FencePolicy, FenceSettings, Granted, Push, StoreError, whole_millis},
     types::{AcquisitionId, Fence, LockName, RuntimeId},
 };
@@ -21,7 +22,8 @@ const LONGEST: u64 = 1024;
 pub(crate) struct Step<'a> {
     pub(crate) row: &'a mut Row,
     pub(crate) name: &'a LockName,
-    pub(crate) now: ServerTime,
+    /// The store's time, since the Unix epoch.
+    pub(crate) now: Instant,
     pub(crate) settings: FenceSettings,
     /// What the step has sent, in order.
     pub(crate) mail: Vec<(RuntimeId, Push)>,
@@ -42,8 +44,8 @@ impl Step<'_> {
     }
 
     /// How long until `end`, in whole milliseconds as in Redis.
-    pub(super) fn left(&self, end: ServerTime) -> Duration {
-        whole_millis(self.now.until(end))
+    pub(super) fn left(&self, end: Instant) -> Duration {
+        whole_millis(end.saturating_since(self.now))
     }
 
     /// How long the present lease has left, if there is one.
@@ -88,7 +90,7 @@ impl Step<'_> {
             since: self.now,
             kept: false,
             keeps: grantee.keeps,
-            ends: self.now.after(lifetime),
+            ends: self.now + lifetime,
         });
         Ok(Granted { first, last, remaining: lifetime, contended, regressed })
     }
@@ -120,7 +122,7 @@ impl Step<'_> {
     fn block(&self, watermark: Option<Fence>, contended: bool) -> Option<(Fence, Fence, bool)> {
         let counted = self.row.counted(self.now);
         let seen = watermark.map_or(0, Fence::get);
-        let seen = if seen > self.now.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
+        let seen = if seen > self.micros().saturating_add(WATERMARK_LEAD) { 0 } else { seen };
         let floor = counted.max(seen).saturating_add(1);
         // Without a counter it is unknown which of the tokens before this one are taken.
         let length = if counted == 0 { 1 } else { LONGEST };
@@ -154,8 +156,8 @@ impl Step<'_> {
         }
         let (now, least) = (self.now, self.settings.counter_lifetime().max(life));
         if let Some(mut counter) = self.row.counter(now) {
-            if counter.ends.is_none_or(|ends| ends < now.after(least)) {
-                counter.ends = Some(now.after(least + least / 8));
+            if counter.ends.is_none_or(|ends| ends < now + least) {
+                counter.ends = Some(now + least + least / 8);
             }
             self.row.counter = Some(counter);
         }
@@ -163,7 +165,12 @@ impl Step<'_> {
 
     /// A token, raised to the clock unless it is counted plainly.
     fn raised(&self, token: u64) -> u64 {
-        if self.is_plain(token) { token } else { token.max(self.now.micros()) }
+        if self.is_plain(token) { token } else { token.max(self.micros()) }
+    }
+
+    /// The time in microseconds, as fence tokens count it.
+    fn micros(&self) -> u64 {
+        u64::try_from(self.now.since_origin().as_micros()).unwrap_or(u64::MAX)
     }
 
     /// Whether tokens from this one on are counted plainly. Where another process has raised the
