@@ -6,7 +6,7 @@ use std::{
     str::FromStr,
 };
 
-use uuid::Uuid;
+use uuid::{Uuid, fmt::Hyphenated};
 
 /// What a writer presents to a gate: the fence of its lease, and the lease's id.
 ///
@@ -317,10 +317,15 @@ impl FromStr for AcquisitionId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || AcquisitionIdError { text: beginning(text) };
         let (runtime, number) = text.split_once(':').ok_or_else(error)?;
+        let is_plain = runtime.len() == Hyphenated::LENGTH
+            && !runtime.bytes().any(|byte| byte.is_ascii_uppercase())
+            && (number == "0" || number.starts_with(|first| matches!(first, '1'..='9')));
+        if !is_plain {
+            return Err(error());
+        }
         let runtime = Uuid::try_parse(runtime).map_err(|_| error())?;
         let number = number.parse().map_err(|_| error())?;
-        let id = Self::new(RuntimeId(runtime), number);
-        if id.to_string() == text { Ok(id) } else { Err(error()) }
+        Ok(Self::new(RuntimeId(runtime), number))
     }
 }
 
