@@ -1,7 +1,10 @@
 use std::{
     collections::VecDeque,
     slice,
-    sync::{Arc, MutexGuard, atomic::Ordering},
+    sync::{
+        Arc, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures_util::future::join_all;
@@ -21,7 +24,7 @@ use super::{
     decode,
     dialect::{Dialect, Gathered},
     script::ScriptCall,
-    shared_calls::{SharedCallPolicy, Sharing, is_served},
+    shared_calls::{SharedCallPolicy, is_served},
 };
 use crate::durations::{FINDING_LASTS, GATHERING, SLOW_YIELD};
 
@@ -49,7 +52,9 @@ pub struct Batcher<D: Dialect> {
     /// connection meanwhile, so only one call at a time is sent. Otherwise the next call would wait
     /// at the server, and its deadline would not allow for that.
     waits: bool,
-    sharing: Sharing,
+    /// Set on a node of a Cluster, where a call cannot declare keys of several slots: whether the node
+    /// takes calls that declare none. Only commands of the fast path share such a call, see `SharedCallPolicy`.
+    gathers: Option<Arc<AtomicBool>>,
     state: Mutex<BatcherState<D::Command>>,
 }
 
@@ -119,16 +124,17 @@ impl<C> Default for BatcherState<C> {
 }
 
 impl<D: Dialect> Batcher<D> {
-    /// Sends the commands of a dialect on a connection.
+    /// Sends the commands of a dialect on a connection. `gathers` is for a node of a Cluster: whether it takes
+    /// calls that declare no keys. With `waits`, calls wait for acknowledgements.
     pub fn new(
         connection: Connection,
         dialect: Arc<D>,
-        sharing: Sharing,
+        gathers: Option<Arc<AtomicBool>>,
         waits: bool,
     ) -> Arc<Self> {
         let is_single = connection.runtime().runtime_flavor() == RuntimeFlavor::CurrentThread;
         let (state, splits) = (Mutex::default(), is_single && !waits);
-        Arc::new(Self { connection, dialect, splits, waits, sharing, state })
+        Arc::new(Self { connection, dialect, splits, waits, gathers, state })
     }
 
     /// The connection.
@@ -136,9 +142,9 @@ impl<D: Dialect> Batcher<D> {
         &self.connection
     }
 
-    /// The most commands of one call.
+    /// The most commands of one call. On a Cluster, nothing shares a call that waits.
     fn max_commands(&self) -> usize {
-        if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
+        if self.waits && self.gathers.is_some() { 1 } else { MAX_COMMANDS }
     }
 
     /// Sends a command, alone or with others. Fails as indeterminate if it was sent and has no answer
@@ -201,7 +207,7 @@ impl<D: Dialect> Batcher<D> {
         deadline: Instant,
     ) -> Vec<Delivered<D::Command>> {
         if commands.len() > 1
-            && matches!(self.sharing, Sharing::Quick(_))
+            && self.gathers.is_some()
             && let Some(undeclared) = D::gathered()
         {
             return self.gather(&undeclared, commands, deadline).await;
@@ -364,17 +370,12 @@ impl<D: Dialect> Batcher<D> {
 
     /// Whether a command waits for others, or for its turn.
     fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
-        match &self.sharing {
-            Sharing::All => true,
-            Sharing::None => self.waits,
-            Sharing::Quick(is_taken) => {
-                let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
-                lock.is_some_and(|lock| {
-                    is_taken.load(Ordering::Relaxed)
-                        && state.gathering.admits(lock, self.connection.clock().now())
-                })
-            }
-        }
+        let Some(gathers) = self.gathers.as_ref().filter(|_| !self.waits) else { return true };
+        let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
+        lock.is_some_and(|lock| {
+            gathers.load(Ordering::Relaxed)
+                && state.gathering.admits(lock, self.connection.clock().now())
+        })
     }
 
     /// Whether so few calls are in flight that a caller sends its command itself.

@@ -71,6 +71,5 @@ pub use role::hello;
 pub use scan::scan_step;
 pub use script::{Script, ScriptCall, evaluate};
 pub use sentinel::{MasterVerdict, client_of, decide, unreachable_one};
-pub use shared_calls::Sharing;
 pub use store::{RedisStore, probe};
 pub use subscriber::{NextDialer, Subscriptions};

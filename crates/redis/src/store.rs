@@ -31,7 +31,6 @@ use super::{
     readiness::{Readiness, Trial},
     script::{Script, ScriptCall},
     scripts,
-    shared_calls::Sharing,
     subscriber::Subscriptions,
 };
 
@@ -109,17 +108,13 @@ impl RedisStore {
         let dialer = Arc::new(Dialer::new(config, clock, Some(&runtime))?);
         let preamble = Arc::new(Preamble::new(config));
         // On a Cluster, a call may not declare keys of several slots.
-        let gathers = Arc::<AtomicBool>::default();
-        let sharing = match config.node {
-            None => Sharing::All,
-            Some(_) => Sharing::Quick(Arc::clone(&gathers)),
-        };
+        let gathers: Option<Arc<AtomicBool>> = config.node.as_ref().map(|_| Arc::default());
         let connections = Connections::new(
             Arc::clone(&dialer),
             Arc::clone(&preamble),
             runtime.clone(),
             config.connections,
-            sharing,
+            gathers.clone(),
         );
         let subscriptions = Subscriptions::of_one(Arc::clone(&dialer), runtime.clone());
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
@@ -135,7 +130,7 @@ impl RedisStore {
                 let connection = connections.plain.of_name(&name).connection().clone();
                 Trial { name, connection }
             }),
-            gathers: config.node.as_ref().map(|_| gathers),
+            gathers,
             failed: Arc::default(),
         };
         Ok(Self {

@@ -10,7 +10,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{
     Answered, Batcher, Connection, Dialer, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
-    ScriptCall, Sharing, Subscriptions, connection_number, scan_step,
+    ScriptCall, Subscriptions, connection_number, scan_step,
 };
 use redis::Cmd;
 use tokio::runtime::Handle;
@@ -53,7 +53,7 @@ impl RedisNode {
         let batcher = || {
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
             let connection = Connection::new(dialer, runtime.clone(), Some(greeting));
-            Batcher::new(connection, Arc::clone(&dialect), Sharing::All, false)
+            Batcher::new(connection, Arc::clone(&dialect), None, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
         let subscriptions = Subscriptions::of_one(Arc::clone(&dialer), runtime.clone());
