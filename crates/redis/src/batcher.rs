@@ -231,7 +231,7 @@ impl<D: Dialect> Batcher<D> {
             Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => {
                 Ok(answers)
             }
-            Ok(other) => Err(decode::not_understood(&decode::shown(&other.answer)).into()),
+            Ok(other) => Err(decode::not_understood(&other.answer).into()),
             // The node has run none of them.
             Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
                 Ok(vec![Value::Nil; count])
@@ -344,7 +344,7 @@ impl<D: Dialect> Batcher<D> {
                 };
                 Ok(answers.into_iter().map(each).collect())
             }
-            other => Err(decode::not_understood(&decode::shown(&other)).into()),
+            other => Err(decode::not_understood(&other).into()),
         }
     }
 

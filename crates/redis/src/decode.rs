@@ -22,7 +22,7 @@ impl ScriptReply {
     pub(super) fn new(value: Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(parts) => Ok(Self(parts)),
-            other => Err(not_understood(&shown(&other))),
+            other => Err(not_understood(&other)),
         }
     }
 
@@ -97,7 +97,7 @@ impl ScriptReply {
     }
 
     fn not_understood(&self) -> StoreError {
-        not_understood(&shown(&self.0))
+        not_understood(&self.0)
     }
 }
 
@@ -152,7 +152,7 @@ pub fn id(value: &Value) -> Option<AcquisitionId> {
 /// The answer to an acquire for `ttl`; a usual grant is one text.
 pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
     if let Value::BulkString(tokens) = &value {
-        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(&shown(&value)));
+        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(&value));
         return granted.map(AcquireAnswer::Granted);
     }
     let reply = ScriptReply::new(value)?;
@@ -236,7 +236,7 @@ pub(super) fn inspect(
 ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
     let ScriptReply(answers) = ScriptReply::new(value)?;
     if answers.len() != asked {
-        return Err(not_understood(&shown(&answers)));
+        return Err(not_understood(&answers));
     }
     Ok(answers.into_iter().map(inspection).collect())
 }
@@ -296,9 +296,9 @@ pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreErr
     }
 }
 
-/// The error of an answer that no version of the scripts gives.
-pub fn not_understood(answer: &str) -> StoreError {
-    let answer = without_words(answer);
+/// The error of an answer that no version of the scripts gives. It shows the beginning of the answer.
+pub fn not_understood(answer: &impl fmt::Debug) -> StoreError {
+    let answer = without_words(&shown(answer));
     StoreError::new(
         StoreErrorKind::Corrupt,
         format!("the server's answer {answer} is not understood"),
@@ -307,7 +307,7 @@ pub fn not_understood(answer: &str) -> StoreError {
 }
 
 /// The beginning of an answer that is not understood.
-pub fn shown(answer: &impl fmt::Debug) -> String {
+pub(super) fn shown(answer: &impl fmt::Debug) -> String {
     const MOST: usize = 300;
     let mut shown = format!("{answer:?}");
     if let Some((end, _)) = shown.char_indices().nth(MOST) {
@@ -319,7 +319,7 @@ pub fn shown(answer: &impl fmt::Debug) -> String {
 
 /// The answer to `SCAN`: the next cursor, which is 0 at the end, and keys.
 pub(super) fn scan(value: Value) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
-    let wrong = || not_understood("to SCAN");
+    let wrong = || not_understood(&format_args!("to SCAN"));
     let Value::Array(mut parts) = value else { return Err(wrong()) };
     let (Some(Value::Array(keys)), Some(cursor), None) = (parts.pop(), parts.pop(), parts.pop())
     else {

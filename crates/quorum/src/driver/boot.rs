@@ -11,7 +11,7 @@ use leasehold_core::{QuorumSettings, StoreError, StoreErrorKind};
 use leasehold_redis::{
     Greeted, Greeting, ScriptCall,
     classify::classify,
-    decode::{not_understood, shown, text},
+    decode::{not_understood, text},
     evaluate, millis, run_in,
 };
 use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
@@ -77,9 +77,9 @@ impl Boot {
         let call = ScriptCall::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
         let told = told.map_err(|error| classify(&error).not_sent())?.answer;
-        let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };
+        let Value::Array(parts) = &told else { return Err(not_understood(&told)) };
         let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
-            return Err(not_understood(&shown(&told)));
+            return Err(not_understood(&told));
         };
         self.longest.fetch_max(u64::try_from(most).unwrap_or(0), Ordering::Relaxed);
         if has_lost == 1 {

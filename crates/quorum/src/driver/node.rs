@@ -16,9 +16,8 @@ use redis::Cmd;
 use tokio::runtime::Handle;
 
 use super::{
-    answer::answer,
     boot::{Boot, Longest},
-    dialect::NodeDialect,
+    dialect::{NodeDialect, answer},
     scripts,
 };
 use crate::{NodeCommand, NodeReply, QuorumNode};
