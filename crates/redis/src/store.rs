@@ -21,7 +21,6 @@ use super::{
     acknowledge::{Answered, acknowledged},
     args::millis,
     batcher::MAX_COMMANDS,
-    channel::Channel,
     command::{LockCommand, Preamble},
     config::RedisConfig,
     connections::Connections,
@@ -141,17 +140,6 @@ impl RedisStore {
             readiness: Arc::new(readiness),
             inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
         })
-    }
-
-    /// A runtime waits at this node of a Cluster: from now on it hears what the node publishes from the node itself.
-    pub(super) fn is_waited_at(
-        &self,
-        runtime: RuntimeId,
-        listener: impl FnOnce() -> Option<Weak<dyn Listener>>,
-    ) {
-        let Preamble { keys, tag, .. } = &*self.preamble;
-        let channel = Channel { plain: keys.channel(runtime), tag: tag.clone() };
-        self.subscriptions.listen_once(runtime, channel, listener);
     }
 
     /// What makes its connections.

@@ -21,6 +21,8 @@ use super::{
     topology::ClusterTopology,
 };
 use crate::{
+    channel::Channel,
+    command::Preamble,
     config::RedisConfig,
     dialer::Dialer,
     store::{RedisStore, probe_named, replied},
@@ -184,14 +186,11 @@ impl ClusterStore {
         deadline: Instant,
         take: fn(Reply) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let runtime = waiting_runtime(&command);
         let mut attempts = self.nodes.attempts(slot_of_lock(&name), deadline);
         loop {
             let node = attempts.next().await.map_err(|error| error.for_lock(&name))?;
             let reply = node.send(command.clone(), deadline).await;
-            if let (Some(runtime), Ok(reply)) = (runtime, &reply)
-                && is_queued(reply)
-            {
+            if let Some(runtime) = reply.as_ref().ok().and_then(|reply| queued(&command, reply)) {
                 self.hear_directly(&node, runtime);
             }
             if let Some(reply) = attempts.settle(reply.and_then(take)) {
@@ -257,31 +256,29 @@ impl ClusterStore {
 
     /// A runtime that waits at a master gets its messages from there.
     fn hear_directly(&self, node: &RedisStore, runtime: RuntimeId) {
-        if !node.dialer().is_asking() {
-            node.is_waited_at(runtime, || self.listeners.lock().get(&runtime).cloned());
+        if node.dialer().is_asking() {
+            return;
         }
+        let Preamble { keys, tag, .. } = &*node.preamble;
+        let channel = Channel { plain: keys.channel(runtime), tag: tag.clone() };
+        let listener = || self.listeners.lock().get(&runtime).cloned();
+        node.subscriptions.listen_once(runtime, channel, listener);
     }
 }
 
-/// The runtime that waits if a command about one lock queues it.
-fn waiting_runtime(command: &Command) -> Option<RuntimeId> {
-    let id = match command {
-        Command::Acquire(acquire) => acquire.id,
-        Command::Heartbeat(Heartbeats { batch, .. }) => batch.first()?.id,
-        Command::Release(release) => release.id,
+/// The runtime that waits at a node, if that has queued it by its reply to a command about one lock.
+fn queued(command: &Command, reply: &Reply) -> Option<RuntimeId> {
+    let id = match (command, reply) {
+        (Command::Acquire(acquire), Reply::Acquire(AcquireAnswer::Queued(_))) => acquire.id,
+        (Command::Release(release), Reply::Release(ReleaseAnswer::NextQueued(_))) => release.id,
+        (Command::Heartbeat(Heartbeats { batch, .. }), Reply::Heartbeat(replies))
+            if matches!(replies[..], [Ok(AcquireAnswer::Queued(_))]) =>
+        {
+            batch.first()?.id
+        }
         _ => return None,
     };
     Some(id.runtime())
-}
-
-fn is_queued(reply: &Reply) -> bool {
-    match reply {
-        Reply::Acquire(AcquireAnswer::Queued(_)) | Reply::Release(ReleaseAnswer::NextQueued(_)) => {
-            true
-        }
-        Reply::Heartbeat(replies) => matches!(replies[..], [Ok(AcquireAnswer::Queued(_))]),
-        _ => false,
-    }
 }
 
 impl ClusterTopology<RedisStore> {
