@@ -11,7 +11,6 @@ use leasehold_core::{
 use tokio::select;
 
 use super::{
-    ballot::{FenceVerdict, block, propose},
     claims::{Candidate, Claim},
     failure::too_few,
     missed::take_back,
@@ -19,7 +18,7 @@ use super::{
     records::Record,
     round::{Round, round},
     state::Quorum,
-    tally::{Decision, NodeSet, Refusal, VoteCount, bit},
+    tally::{Decision, FenceVerdict, NodeSet, Refusal, VoteCount, bit, block, propose},
 };
 
 /// How one try to get a majority of the votes ended.
