@@ -160,15 +160,15 @@ impl Connection {
         call: ScriptCall<'_>,
         deadline: Instant,
     ) -> Result<Answered, StoreError> {
-        let mut answer = self.exchange(call, deadline).await;
-        if answer.as_ref().is_err_and(|failed| failed.connection_ended) {
-            // Boxed, as other rare paths are: otherwise the future of every call would be large.
-            let repeated = Box::pin(self.exchange(call, deadline)).await;
-            // The first copy may have run, even if the second did not.
-            answer = repeated
-                .map_err(|failed| ExchangeFailed { error: failed.error.or_unknown(), ..failed });
+        match self.exchange(call, deadline).await {
+            Err(ExchangeFailed { connection_ended: true, .. }) => {
+                // Boxed, as other rare paths are: otherwise the future of every call would be large.
+                let repeated = Box::pin(self.exchange(call, deadline)).await;
+                // The first copy may have run, even if the second did not.
+                repeated.map_err(|failed| failed.error.or_unknown())
+            }
+            answer => answer.map_err(|failed| failed.error),
         }
-        answer.map_err(|failed| failed.error)
     }
 
     /// Calls a script, once; indeterminate if it was sent and has no answer by the deadline.

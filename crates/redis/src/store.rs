@@ -254,7 +254,7 @@ impl RedisStore {
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let renew = async |part: &[Renewal]| {
-            let answers = self.renew_alike(part, part[0].acks, deadline).await;
+            let answers = self.renew_alike(part, deadline).await;
             answers.map_err(|error| error.for_ttl(part[0].ttl))
         };
         // As a rule all need the same.
@@ -310,7 +310,6 @@ impl RedisStore {
     async fn renew_alike(
         &self,
         batch: &[Renewal],
-        acks: Replication,
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let write = |to: &mut Cmd| {
@@ -323,6 +322,7 @@ impl RedisStore {
             }
         };
         self.readiness.by(deadline).await?;
+        let acks = batch[0].acks;
         let script = if acks.are_asked() { &scripts::RENEW_AND_TOUCH } else { &scripts::RENEW };
         let call = ScriptCall::new(script, batch.len(), &write).waiting_for(acks);
         let connections = self.connections.of(acks);
