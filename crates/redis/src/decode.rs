@@ -15,47 +15,71 @@ use redis::Value;
 use super::classify::classify_words;
 
 /// The answer of a script: a word, then its values.
-pub(super) struct ScriptReply(Vec<Value>);
+pub struct ScriptReply<'a>(&'a [Value]);
 
-impl ScriptReply {
+impl<'a> ScriptReply<'a> {
     /// Takes an answer apart.
-    pub(super) fn new(value: Value) -> Result<Self, StoreError> {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Corrupt` when it is no list, as in the other methods when a value is not what it
+    /// is read as.
+    pub fn new(value: &'a Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(parts) => Ok(Self(parts)),
-            other => Err(not_understood(&other)),
+            other => Err(not_understood(other)),
         }
     }
 
-    fn word(&self) -> &[u8] {
+    /// The word.
+    pub fn word(&self) -> &'a [u8] {
         match self.0.first() {
             Some(Value::BulkString(word)) => word,
             _ => b"",
         }
     }
 
-    fn read<T>(&self, at: usize, of: impl FnOnce(&Value) -> Option<T>) -> Result<T, StoreError> {
+    /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn read<T>(
+        &self,
+        at: usize,
+        of: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<T, StoreError> {
         self.0.get(at).and_then(of).ok_or_else(|| self.not_understood())
     }
 
-    fn text(&self, at: usize) -> Result<String, StoreError> {
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn text(&self, at: usize) -> Result<String, StoreError> {
         self.read(at, text)
     }
 
     fn parsed<T: FromStr>(&self, at: usize) -> Result<T, StoreError> {
-        self.read(at, |value| match value {
-            Value::BulkString(bytes) => str::from_utf8(bytes).ok()?.parse().ok(),
-            _ => None,
-        })
+        self.read(at, parsed)
     }
 
-    fn number(&self, at: usize) -> Result<u64, StoreError> {
-        self.read(at, |value| match value {
-            Value::Int(number) => u64::try_from(*number).ok(),
-            _ => None,
-        })
+    /// Reads a [number].
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn number(&self, at: usize) -> Result<u64, StoreError> {
+        self.read(at, number)
     }
 
-    fn millis(&self, at: usize) -> Result<Duration, StoreError> {
+    /// Reads a time in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn millis(&self, at: usize) -> Result<Duration, StoreError> {
         self.number(at).map(Duration::from_millis)
     }
 
@@ -80,8 +104,8 @@ impl ScriptReply {
         Ok(Place { remaining: self.millis(1)?, ahead: self.number(2)? })
     }
 
-    /// The error for an answer about bad data, the same for every script.
-    fn trouble(&self) -> StoreError {
+    /// The error for an answer about bad data, the same for every script, or for one whose word is not known.
+    pub fn trouble(&self) -> StoreError {
         let found = self.text(1).unwrap_or_default();
         match self.word() {
             b"layout" => layout_trouble(&found),
@@ -102,7 +126,7 @@ impl ScriptReply {
 }
 
 /// The error for data of another layout.
-pub fn layout_trouble(found: &str) -> StoreError {
+fn layout_trouble(found: &str) -> StoreError {
     let (which, remedy) = match found {
         "1" | "2" => (
             "an older version of Leasehold wrote",
@@ -144,15 +168,31 @@ pub fn text(value: &Value) -> Option<String> {
     }
 }
 
+/// What the text of a value says.
+fn parsed<T: FromStr>(value: &Value) -> Option<T> {
+    match value {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A number, as such or as text.
+pub fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        other => parsed(other),
+    }
+}
+
 /// The id of an acquisition, with its word.
 pub fn id(value: &Value) -> Option<AcquisitionId> {
     AcquisitionId::of_stored(&text(value)?)
 }
 
 /// The answer to an acquire for `ttl`; a usual grant is one text.
-pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
-    if let Value::BulkString(tokens) = &value {
-        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(&value));
+pub(super) fn acquire(value: &Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
+    if let Value::BulkString(tokens) = value {
+        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(value));
         return granted.map(AcquireAnswer::Granted);
     }
     let reply = ScriptReply::new(value)?;
@@ -174,7 +214,7 @@ fn usually_granted(tokens: &[u8], ttl: Ttl) -> Option<Granted> {
     Some(Granted { first, last, remaining: ttl.get(), contended: false, regressed: false })
 }
 
-pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
+pub(super) fn hold(value: &Value) -> Result<HoldAnswer, StoreError> {
     let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"held" => Ok(HoldAnswer::Held { remaining: reply.millis(1)? }),
@@ -184,8 +224,8 @@ pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
     }
 }
 
-pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
-    if value == Value::Int(1) {
+pub(super) fn release(value: &Value) -> Result<ReleaseAnswer, StoreError> {
+    if *value == Value::Int(1) {
         return Ok(ReleaseAnswer::Released);
     }
     let reply = ScriptReply::new(value)?;
@@ -202,7 +242,7 @@ pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
 
 /// The answers to a batch of renewals, which one script renews: it succeeds or fails for all.
 pub(super) fn renew(
-    value: Value,
+    value: &Value,
     asked: usize,
 ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
     let reply = ScriptReply::new(value)?;
@@ -221,7 +261,7 @@ pub(super) fn renew(
     reply.0.iter().map(|part| answer(part).map(Ok)).collect()
 }
 
-pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {
+pub(super) fn withdraw(value: &Value) -> Result<WithdrawAnswer, StoreError> {
     let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"withdrawn" => Ok(WithdrawAnswer { ended_grant: reply.number(1)? == 1 }),
@@ -231,18 +271,18 @@ pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {
 
 /// What looks at so many locks show, in one answer.
 pub(super) fn inspect(
-    value: Value,
+    value: &Value,
     asked: usize,
 ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
     let ScriptReply(answers) = ScriptReply::new(value)?;
     if answers.len() != asked {
         return Err(not_understood(&answers));
     }
-    Ok(answers.into_iter().map(inspection).collect())
+    Ok(answers.iter().map(inspection).collect())
 }
 
-fn inspection(value: Value) -> Result<Inspection, StoreError> {
-    if let Some(words) = refusal(&value) {
+fn inspection(value: &Value) -> Result<Inspection, StoreError> {
+    if let Some(words) = refusal(value) {
         return Err(classify_words(words));
     }
     let reply = ScriptReply::new(value)?;
@@ -256,7 +296,7 @@ fn inspection(value: Value) -> Result<Inspection, StoreError> {
     }
 }
 
-fn lease_record(reply: &ScriptReply) -> Result<LeaseRecord, StoreError> {
+fn lease_record(reply: &ScriptReply<'_>) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
     Ok(LeaseRecord {
@@ -287,7 +327,7 @@ fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<Waiter
     parts.chunks_exact(4).map(record).collect()
 }
 
-pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreError> {
+pub(super) fn force_release(value: &Value) -> Result<ForceReleaseAnswer, StoreError> {
     let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"ended" => Ok(ForceReleaseAnswer::Ended { fence: reply.text(1)?.parse().ok() }),
@@ -422,7 +462,7 @@ mod tests {
     #[test]
     fn a_holder_that_cannot_be_is_foreign_text() {
         let held = vec![Value::BulkString(b"held".to_vec()), Value::Int(i64::MIN)];
-        let seen = inspect(Value::Array(vec![Value::Array(held)]), 1).unwrap();
+        let seen = inspect(&Value::Array(vec![Value::Array(held)]), 1).unwrap();
         let [Err(error)] = &seen[..] else { panic!("{seen:?}") };
         assert!(error.to_string().contains("not that of a lock"), "{error}");
     }

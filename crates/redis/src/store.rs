@@ -199,7 +199,7 @@ pub(crate) fn replied<'a, T: Into<Reply>>(
 impl RedisStore {
     async fn acquire(&self, command: Acquire, deadline: Instant) -> Result<Reply, StoreError> {
         let ttl = command.ttl;
-        let decode = |answer| decode::acquire(answer, ttl);
+        let decode = |answer: &Value| decode::acquire(answer, ttl);
         let reply = self.run(LockCommand::Acquire(command), deadline, decode).await;
         let reply = reply.map_err(|error| error.for_ttl(ttl))?;
         if !matches!(reply, Reply::Acquire(AcquireAnswer::Busy { .. })) {
@@ -242,7 +242,7 @@ impl RedisStore {
         };
         let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
             answer
-                .and_then(|value| decode::acquire(value.answer, waiter.ttl))
+                .and_then(|value| decode::acquire(&value.answer, waiter.ttl))
                 .map_err(|error| error.for_ttl(waiter.ttl).for_lock(&waiter.name))
         };
         answers.into_iter().zip(part).map(named).collect()
@@ -301,7 +301,9 @@ impl RedisStore {
             to.arg(id.to_stored()).arg(fence.get());
         };
         let answer = self.run_apart(&scripts::FORCE_RELEASE, 1, write, deadline).await;
-        answer.and_then(decode::force_release).map_err(|error| error.for_lock(&name))
+        answer
+            .and_then(|answer| decode::force_release(&answer))
+            .map_err(|error| error.for_lock(&name))
     }
 }
 
@@ -328,7 +330,7 @@ impl RedisStore {
         let connections = self.connections.of(acks);
         let Answered { answer, counted } =
             connections.renew(call, &batch[0].name, deadline).await?;
-        let mut answers = decode::renew(answer, batch.len())?;
+        let mut answers = decode::renew(&answer, batch.len())?;
         if let Err(error) = acknowledged(acks, counted.as_ref()) {
             // A lease that is gone needs no copies.
             let renewed =
@@ -344,7 +346,7 @@ impl RedisStore {
         &self,
         command: LockCommand,
         deadline: Instant,
-        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+        decode: impl FnOnce(&Value) -> Result<T, StoreError>,
     ) -> Result<Reply, StoreError> {
         let (name, acks) = (command.name().clone(), command.acks());
         let reply = async {
@@ -352,7 +354,7 @@ impl RedisStore {
             let connections = self.connections.of(acks);
             let sent = connections.of_name(&name).send(command, deadline).await;
             let Answered { answer, counted } = sent?;
-            let reply = decode(answer)?.into();
+            let reply = decode(&answer)?.into();
             if acks.are_asked() && needs_acks(&reply) {
                 acknowledged(acks, counted.as_ref())?;
             }
@@ -381,7 +383,7 @@ impl RedisStore {
             preamble.write_settings(to);
         };
         let answer = self.run_apart(&scripts::INSPECT, names.len(), write, deadline).await?;
-        decode::inspect(answer, names.len())
+        decode::inspect(&answer, names.len())
     }
 
     /// Runs a script on so many locks on a pooled connection, out of the way of leases.

@@ -7,7 +7,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{
     Dialect, Script,
-    decode::{id, layout_trouble, not_understood, text},
+    decode::{ScriptReply, id, not_understood, number, text},
     millis,
 };
 use redis::{Cmd, Value};
@@ -179,21 +179,42 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
 
 /// What a node's answer to a command means.
 pub(super) fn answer(word: &Word, value: &Value) -> NodeReply {
-    let understood = match value {
-        Value::Int(number) => of_number(word, u64::try_from(*number).ok()),
-        // Beside answers that are lists.
-        Value::BulkString(digits) => {
-            of_number(word, str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()))
-        }
-        Value::Array(parts) => return of_parts(parts, value),
-        _ => None,
-    };
-    understood.ok_or_else(|| not_understood(value))
+    // Numbers come as text beside answers that are lists.
+    if let Value::Int(_) | Value::BulkString(_) = value {
+        let understood = number(value).and_then(|number| of_number(word, number));
+        return understood.ok_or_else(|| not_understood(value));
+    }
+    let reply = ScriptReply::new(value)?;
+    Ok(match reply.word() {
+        b"granted" => NodeAnswer::Granted(Vote {
+            before: reply.number(1)?,
+            accepted: reply.number(2)? == 1,
+            least: reply.number(3)?,
+            remaining: reply.millis(4)?,
+            contended: reply.number(5)? == 1,
+            now: reply.number(6)?,
+        }),
+        b"busy" => NodeAnswer::Busy(Busy {
+            remaining: reply.millis(1)?,
+            keeps: reply.number(2)? == 1,
+            older: reply.number(3)?,
+            holder: reply.read(4, |holder| Some(id(holder)))?,
+            waited: Duration::from_micros(reply.number(5)?),
+            now: reply.number(6)?,
+        }),
+        b"withdrawn" => NodeAnswer::Withdrawn { ended: reply.number(1)? == 1 },
+        b"settled" => NodeAnswer::Held { remaining: reply.millis(1)?, contended: true },
+        b"kept" => NodeAnswer::Kept { remaining: reply.millis(1)? },
+        b"ended" => NodeAnswer::Ended { counter: reply.number(1)? },
+        b"free" => NodeAnswer::Free { counter: reply.number(1)? },
+        b"held" => NodeAnswer::Record(Box::new(lease(&reply)?)),
+        b"out" => reply.read(1, out)?,
+        _ => return Err(reply.trouble()),
+    })
 }
 
 /// The answers that are usual.
-fn of_number(word: &Word, number: Option<u64>) -> Option<NodeAnswer> {
-    let number = number?;
+fn of_number(word: &Word, number: u64) -> Option<NodeAnswer> {
     Some(match word {
         // The last token before a grant that is as usual.
         Word::Ask { ttl, .. } if number > 0 => {
@@ -212,65 +233,18 @@ fn of_number(word: &Word, number: Option<u64>) -> Option<NodeAnswer> {
     })
 }
 
-fn of_parts(parts: &[Value], whole: &Value) -> NodeReply {
-    let word = parts.first().and_then(text).unwrap_or_default();
-    let understood = match &*word {
-        "layout" => return Err(layout_trouble(&parts.get(1).and_then(text).unwrap_or_default())),
-        "exhausted" => return Err(StoreError::exhausted()),
-        "granted" => granted(parts),
-        "busy" => busy(parts),
-        "withdrawn" => number(parts, 1).map(|ended| NodeAnswer::Withdrawn { ended: ended == 1 }),
-        "settled" => {
-            time(parts, 1).map(|remaining| NodeAnswer::Held { remaining, contended: true })
-        }
-        "kept" => time(parts, 1).map(|remaining| NodeAnswer::Kept { remaining }),
-        "ended" => number(parts, 1).map(|counter| NodeAnswer::Ended { counter }),
-        "free" => number(parts, 1).map(|counter| NodeAnswer::Free { counter }),
-        "held" => held(parts).map(|lease| NodeAnswer::Record(Box::new(lease))),
-        "out" => match parts.get(1) {
-            // A negative one is that of a node without a boot mark.
-            Some(Value::Int(_)) => Some(NodeAnswer::Out { rest: time(parts, 1) }),
-            _ => None,
-        },
-        _ => None,
-    };
-    understood.ok_or_else(|| not_understood(whole))
-}
-
-fn granted(parts: &[Value]) -> Option<NodeAnswer> {
-    Some(NodeAnswer::Granted(Vote {
-        before: number(parts, 1)?,
-        accepted: number(parts, 2)? == 1,
-        least: number(parts, 3)?,
-        remaining: time(parts, 4)?,
-        contended: number(parts, 5)? == 1,
-        now: number(parts, 6)?,
-    }))
-}
-
-fn busy(parts: &[Value]) -> Option<NodeAnswer> {
-    Some(NodeAnswer::Busy(Busy {
-        remaining: time(parts, 1)?,
-        keeps: number(parts, 2)? == 1,
-        older: number(parts, 3)?,
-        holder: id(parts.get(4)?),
-        waited: Duration::from_micros(number(parts, 5)?),
-        now: number(parts, 6)?,
-    }))
-}
-
-fn held(parts: &[Value]) -> Option<NodeLease> {
-    Some(NodeLease {
-        id: id(parts.get(1)?)?,
-        attempt: number(parts, 2)?,
-        fence: number(parts, 3)?,
-        before: number(parts, 4)?,
-        holds: u32::try_from(number(parts, 5)?).ok()?,
-        remaining: time(parts, 6)?,
-        label: printable(&text(parts.get(7)?)?).into_owned(),
-        held_for: Duration::from_micros(number(parts, 8)?),
-        kept: number(parts, 9)? == 1,
-        waiters: waiters(parts.get(10)?)?,
+fn lease(reply: &ScriptReply<'_>) -> Result<NodeLease, StoreError> {
+    Ok(NodeLease {
+        id: reply.read(1, id)?,
+        attempt: reply.number(2)?,
+        fence: reply.number(3)?,
+        before: reply.number(4)?,
+        holds: reply.read(5, |holds| u32::try_from(number(holds)?).ok())?,
+        remaining: reply.millis(6)?,
+        label: printable(&reply.text(7)?).into_owned(),
+        held_for: Duration::from_micros(reply.number(8)?),
+        kept: reply.number(9)? == 1,
+        waiters: reply.read(10, waiters)?,
     })
 }
 
@@ -278,28 +252,21 @@ fn waiters(list: &Value) -> Option<Vec<WaiterRecord>> {
     let Value::Array(list) = list else { return None };
     let waiter = |one: &Value| {
         let Value::Array(parts) = one else { return None };
+        let [one, waiting, silent, label, ..] = &parts[..] else { return None };
         Some(WaiterRecord {
-            id: id(parts.first()?)?,
-            waiting_for: Duration::from_micros(number(parts, 1)?),
-            silent_for: time(parts, 2).unwrap_or_default(),
-            label: printable(&text(parts.get(3)?)?).into_owned(),
+            id: id(one)?,
+            waiting_for: Duration::from_micros(number(waiting)?),
+            silent_for: Duration::from_millis(number(silent).unwrap_or(0)),
+            label: printable(&text(label)?).into_owned(),
         })
     };
     list.iter().map(waiter).collect()
 }
 
-/// A number, as such or as text.
-fn number(parts: &[Value], at: usize) -> Option<u64> {
-    match parts.get(at)? {
-        Value::Int(number) => u64::try_from(*number).ok(),
-        Value::BulkString(digits) => str::from_utf8(digits).ok()?.parse().ok(),
-        _ => None,
-    }
-}
-
-/// A time in milliseconds.
-fn time(parts: &[Value], at: usize) -> Option<Duration> {
-    number(parts, at).map(Duration::from_millis)
+/// How long a node is out still; a negative time is that of one without a boot mark.
+fn out(left: &Value) -> Option<NodeAnswer> {
+    let Value::Int(left) = left else { return None };
+    Some(NodeAnswer::Out { rest: u64::try_from(*left).ok().map(Duration::from_millis) })
 }
 
 #[cfg(test)]
