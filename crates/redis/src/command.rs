@@ -1,18 +1,17 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
+    AcquisitionId, Fence, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
     store::{Acquire, Hold, KeyScheme, Next, Release, Waiter, Withdraw},
 };
 use redis::Cmd;
 use uuid::Uuid;
 
 use super::{
-    args::{millis, watermark},
     channel::ChannelTag,
     config::RedisConfig,
     dialect::{Dialect, Gathered},
-    script::Script,
+    script::{Script, millis},
     scripts,
 };
 
@@ -167,6 +166,11 @@ impl LockCommand {
             }
         }
     }
+}
+
+/// A watermark, or 0 for none.
+fn watermark(seen: Option<Fence>) -> u64 {
+    seen.map_or(0, Fence::get)
 }
 
 fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId) -> &'a mut Cmd {

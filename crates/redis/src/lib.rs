@@ -12,7 +12,6 @@
 
 mod acknowledge;
 mod address;
-mod args;
 mod batcher;
 mod channel;
 pub mod classify;
@@ -54,7 +53,6 @@ pub use ::deadpool_redis;
 pub use ::redis as redis_client;
 pub use acknowledge::Answered;
 pub use address::{AddressError, AddressPart, RedisAddress, SentinelGroup};
-pub use args::millis;
 pub use batcher::{Batcher, MAX_COMMANDS};
 pub use cluster::{ClusterMaster, ClusterStore, masters, probe_in, slot_of, slot_of_lock};
 pub use config::RedisConfig;
@@ -69,7 +67,7 @@ pub use pool::RedisPool;
 pub use readiness::preflight;
 pub use role::hello;
 pub use scan::scan_step;
-pub use script::{Script, ScriptCall, evaluate};
+pub use script::{Script, ScriptCall, evaluate, millis};
 pub use sentinel::{MasterVerdict, client_of, decide, unreachable_one};
 pub use store::{RedisStore, probe};
 pub use subscriber::{NextDialer, Subscriptions};

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::Replication;
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 
-use super::{acknowledge::Answered, args::millis};
+use super::acknowledge::Answered;
 
 /// What makes a script ask for the role of its server first.
 const MASTER: &str = include_str!("lua/commands/master.lua");
@@ -152,6 +152,11 @@ fn wait(acks: Replication, limit: Duration) -> Cmd {
     }
     wait.arg(acks.replicas()).arg(millis(acks.timeout().min(limit / 4 * 3)).max(1));
     wait
+}
+
+/// A time in whole milliseconds, as scripts take it.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Calls a script by digest, and with the whole text if the server does not know it. The caller keeps

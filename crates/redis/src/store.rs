@@ -19,7 +19,6 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    args::millis,
     batcher::MAX_COMMANDS,
     command::{LockCommand, Preamble},
     config::RedisConfig,
@@ -28,7 +27,7 @@ use super::{
     dialer::Dialer,
     pool::{Errand, RedisPool},
     readiness::{Readiness, Trial},
-    script::{Script, ScriptCall},
+    script::{Script, ScriptCall, millis},
     scripts,
     subscriber::Subscriptions,
 };

@@ -14,8 +14,7 @@ use tokio::{sync, task::JoinSet};
 
 use super::{
     choice::{Choice, Probe, choose, is_enough},
-    known_nodes::unknown_node,
-    view::View,
+    view::{View, unknown_node},
 };
 use crate::{
     classify::{NOT_THERE, NotDialed, classify_dial},

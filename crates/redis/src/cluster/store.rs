@@ -108,11 +108,6 @@ impl ClusterStore {
         let (listeners, keys) = (Mutex::default(), config.keys.clone());
         Ok(Self { nodes, subscriptions, listeners, keys, _watching: watching })
     }
-
-    /// The names of the store's keys.
-    pub fn keys(&self) -> &KeyScheme {
-        &self.keys
-    }
 }
 
 /// How many locks are inspected at a time.
@@ -168,7 +163,7 @@ impl LockStore for ClusterStore {
         listeners.retain(|_, listener| listener.strong_count() > 0);
         listeners.insert(runtime, Weak::clone(&listener));
         drop(listeners);
-        self.subscriptions.listen(runtime, self.keys().channel(runtime), listener);
+        self.subscriptions.listen(runtime, self.keys.channel(runtime), listener);
     }
 
     fn shard(&self, name: &LockName) -> usize {

@@ -15,19 +15,18 @@ use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
 use super::{
-    known_nodes::KnownNodes,
     owners::SlotOwners,
     probe::{KnownCluster, Prober, Wanted},
     slot::tag_in,
-    view::View,
+    view::{KnownNodes, View},
 };
 use crate::{
     address::RedisAddress,
-    args::millis,
     classify::{classify_dial, no_runtime, not_in_time},
     config::{NodeSettings, RedisConfig},
     durations::{CLUSTER_REFRESHES, FAILURE_LASTS, NODE_REMEMBERED},
     endpoint::Endpoint,
+    script::millis,
 };
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
