@@ -5,7 +5,7 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use leasehold_core::{
-    Fence, Instant, StoreError,
+    Fence, Instant, StoreError, StoreErrorKind,
     store::{Acquire, Granted},
 };
 use tokio::select;
@@ -78,8 +78,8 @@ pub(super) async fn vote<N: QuorumNode>(
         Decision::TooFew | Decision::Open => {
             let failures = &attempt.failures;
             let answered = nodes.saturating_sub(failures.len());
-            let may_have_run =
-                attempt.votes.granted() != 0 || failures.iter().any(|error| !error.is_definite());
+            let may_have_run = attempt.votes.granted() != 0
+                || failures.iter().any(|error| error.kind() != StoreErrorKind::Definite);
             Err(too_few(answered, nodes, failures, may_have_run))
         }
     }

@@ -201,11 +201,7 @@ impl Connection {
                 let named = self.0.dialer.named_in(present.epoch, classify(&error));
                 Err(ExchangeFailed { error: named, connection_ended: error.is_io_error() })
             }
-            Err(late) => {
-                let epoch = present.epoch;
-                let error = self.judge(present, sent_at, Some(late));
-                Err(self.0.dialer.named_in(epoch, error).into())
-            }
+            Err(late) => Err(self.judge(present, sent_at, Some(late)).into()),
         }
     }
 
@@ -236,18 +232,19 @@ impl Connection {
 
     /// The error of a command that others took along and that is not answered by its own deadline.
     pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
-        let Some(present) = self.present() else { return self.0.dialer.named(unanswered()) };
-        let epoch = present.epoch;
-        self.0.dialer.named_in(epoch, self.judge(present, sent_at, None))
+        match self.present() {
+            Some(present) => self.judge(present, sent_at, None),
+            None => self.0.dialer.named(unanswered()),
+        }
     }
 
-    /// Gives a connection up after a command was not answered in time, or asks it by a `PING`, and then
-    /// gives it up unless it answers.
+    /// The error of a command that was not answered in time. Gives the connection up, or asks it by a `PING`,
+    /// and then gives it up unless it answers.
     fn judge(&self, present: Present, sent_at: Instant, late: Option<LateAnswer>) -> StoreError {
-        let now = self.clock().now();
+        let (now, epoch) = (self.clock().now(), present.epoch);
         if present.liveness.is_dead(sent_at, now) {
             self.give_up(present.generation);
-            return unanswered();
+            return self.0.dialer.named_in(epoch, unanswered());
         }
         let error = present.liveness.unanswered(sent_at, now);
         if let Some(late) = late {
@@ -263,7 +260,7 @@ impl Connection {
                 }
             }));
         }
-        error
+        self.0.dialer.named_in(epoch, error)
     }
 
     /// Calls by digest, and with the whole text if the server does not know it; fails with the

@@ -80,10 +80,6 @@ impl RedisNode {
         Ok(())
     }
 
-    fn batcher_of(&self, name: &LockName) -> &Arc<Batcher<NodeDialect>> {
-        &self.commands[connection_number(name, self.commands.len())]
-    }
-
     fn decode(&self, command: &NodeCommand, answered: Result<Answered, StoreError>) -> NodeReply {
         let decoded = answered.and_then(|answered| answer(&command.word, &answered.answer));
         decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
@@ -92,7 +88,8 @@ impl RedisNode {
 
 impl QuorumNode for RedisNode {
     async fn send(&self, command: NodeCommand, deadline: Instant) -> NodeReply {
-        let answered = self.batcher_of(&command.name).send(command.clone(), deadline).await;
+        let number = connection_number(&command.name, self.commands.len());
+        let answered = self.commands[number].send(command.clone(), deadline).await;
         self.decode(&command, answered)
     }
 

@@ -24,7 +24,6 @@ use crate::{
     channel::Channel,
     command::Preamble,
     config::RedisConfig,
-    dialer::Dialer,
     store::{RedisStore, probe_named, replied},
     subscriber::Subscriptions,
 };
@@ -103,7 +102,15 @@ impl ClusterStore {
         let watched = Arc::clone(&nodes);
         watching.spawn_on(async move { watched.watch().await }, &runtime);
         let dialed = Arc::clone(&nodes);
-        let next_dialer = move || Arc::clone(&dialed).any_dialer().boxed();
+        // One master after the other.
+        let next_dialer = move || {
+            let nodes = Arc::clone(&dialed);
+            async move {
+                let node = nodes.any(nodes.clock().now() + nodes.limit()).await?;
+                Ok(Arc::clone(node.store.dialer()))
+            }
+            .boxed()
+        };
         let subscriptions = Subscriptions::new(Arc::new(next_dialer), clock, runtime);
         let (listeners, keys) = (Mutex::default(), config.keys.clone());
         Ok(Self { nodes, subscriptions, listeners, keys, _watching: watching })
@@ -274,14 +281,6 @@ fn queued(command: &Command, reply: &Reply) -> Option<RuntimeId> {
         _ => return None,
     };
     Some(id.runtime())
-}
-
-impl ClusterTopology<RedisStore> {
-    /// What connects to one master after the other.
-    async fn any_dialer(self: Arc<Self>) -> Result<Arc<Dialer>, StoreError> {
-        let node = self.any(self.clock().now() + self.limit()).await?;
-        Ok(Arc::clone(node.store.dialer()))
-    }
 }
 
 impl fmt::Debug for ClusterStore {
