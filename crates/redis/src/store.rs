@@ -44,11 +44,10 @@ pub struct RedisStore {
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
-    /// How many locks one script looks at.
-    inspected_at_once: usize,
 }
 
-/// How many it may be: they share the 1,024 places that one script looks at, at least 128 for each.
+/// How many locks one script looks at: they share the 1,024 places that it looks at, at least 128 for each.
+/// On a Cluster, where a script may not declare keys of several slots, a node is asked about one at a time.
 const MAX_INSPECTED: usize = 8;
 
 impl RedisStore {
@@ -131,14 +130,7 @@ impl RedisStore {
             gathers,
             failed: Arc::default(),
         };
-        Ok(Self {
-            connections,
-            pool,
-            preamble,
-            subscriptions,
-            readiness: Arc::new(readiness),
-            inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
-        })
+        Ok(Self { connections, pool, preamble, subscriptions, readiness: Arc::new(readiness) })
     }
 
     /// What makes its connections.
@@ -276,7 +268,7 @@ impl RedisStore {
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         let mut seen = Vec::with_capacity(names.len());
-        for part in names.chunks(self.inspected_at_once) {
+        for part in names.chunks(MAX_INSPECTED) {
             let inspected = self.inspect_part(part, deadline).await;
             seen.extend(inspected.map_err(|error| match &names[..] {
                 [name] => error.for_lock(name),
