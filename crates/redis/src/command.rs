@@ -43,10 +43,6 @@ impl Preamble {
         };
     }
 
-    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
-        to.arg(&self.keys.all(name));
-    }
-
     /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
     pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
         self.write_settings(to);
@@ -209,7 +205,7 @@ impl Dialect for Preamble {
 
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand> + Clone) {
         for command in commands.clone() {
-            self.write_keys(to, command.name());
+            to.arg(&self.keys.all(command.name()));
         }
         self.write_settings(to);
         write_words(to, commands);

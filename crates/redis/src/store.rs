@@ -287,7 +287,7 @@ impl RedisStore {
     ) -> Result<ForceReleaseAnswer, StoreError> {
         let (preamble, of) = (Arc::clone(&self.preamble), name.clone());
         let write = move |to: &mut Cmd| {
-            preamble.write_keys(to, &of);
+            to.arg(&preamble.keys.all(&of));
             preamble.write_settings(to);
             to.arg(id.to_stored()).arg(fence.get());
         };
@@ -369,7 +369,7 @@ impl RedisStore {
         let (preamble, of) = (Arc::clone(&self.preamble), names.to_vec());
         let write = move |to: &mut Cmd| {
             for name in &of {
-                preamble.write_keys(to, name);
+                to.arg(&preamble.keys.all(name));
             }
             preamble.write_settings(to);
         };
