@@ -22,8 +22,8 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     connection::{Connection, ExchangeFailed},
     decode,
-    dialect::{Dialect, Gathered},
-    script::ScriptCall,
+    dialect::Dialect,
+    script::{Script, ScriptCall},
     shared_calls::{SharedCallPolicy, is_served},
 };
 use crate::durations::{FINDING_LASTS, GATHERING, SLOW_YIELD};
@@ -208,9 +208,9 @@ impl<D: Dialect> Batcher<D> {
     ) -> Vec<Delivered<D::Command>> {
         if commands.len() > 1
             && self.gathers.is_some()
-            && let Some(undeclared) = D::gathered()
+            && let Some(script) = D::gathered()
         {
-            return self.gather(&undeclared, commands, deadline).await;
+            return self.gather(script, commands, deadline).await;
         }
         let answers = self.deliver(&commands, deadline).await;
         answers.into_iter().map(Delivered::Answered).collect()
@@ -220,13 +220,13 @@ impl<D: Dialect> Batcher<D> {
     /// does not serve is given back.
     async fn gather(
         &self,
-        undeclared: &Gathered<D>,
+        script: &Script,
         commands: Vec<D::Command>,
         deadline: Instant,
     ) -> Vec<Delivered<D::Command>> {
         let count = commands.len();
-        let write = |to: &mut redis::Cmd| (undeclared.write)(&self.dialect, to, &commands);
-        let call = ScriptCall::new(undeclared.script, 0, &write);
+        let write = |to: &mut redis::Cmd| self.dialect.write_gathered(to, &commands);
+        let call = ScriptCall::new(script, 0, &write);
         let answers = match self.connection.exchange(call, deadline).await {
             Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => {
                 Ok(answers)
@@ -259,7 +259,7 @@ impl<D: Dialect> Batcher<D> {
             if is_served(&answer) {
                 return Delivered::Answered(Ok(Answered { answer, counted: None }));
             }
-            if let Some(lock) = (undeclared.lock)(&command) {
+            if let Some(lock) = D::quick_lock(&command) {
                 state.gathering.has_not_served(lock, now);
             }
             Delivered::Alone { command, may_have_run: false }
@@ -371,8 +371,7 @@ impl<D: Dialect> Batcher<D> {
     /// Whether a command waits for others, or for its turn.
     fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
         let Some(gathers) = self.gathers.as_ref().filter(|_| !self.waits) else { return true };
-        let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
-        lock.is_some_and(|lock| {
+        D::quick_lock(command).is_some_and(|lock| {
             gathers.load(Ordering::Relaxed)
                 && state.gathering.admits(lock, self.connection.clock().now())
         })

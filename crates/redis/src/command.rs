@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{
     channel::ChannelTag,
     config::RedisConfig,
-    dialect::{Dialect, Gathered},
+    dialect::Dialect,
     script::{Script, millis},
     scripts,
 };
@@ -41,16 +41,6 @@ impl Preamble {
             None => to.arg(&self.channels),
             Some(tag) => to.arg(self.channels.clone() + &tag.now()),
         };
-    }
-
-    /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
-    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
-        self.write_settings(to);
-        to.arg(commands.len());
-        for command in commands {
-            to.arg(self.keys.lease(command.name()));
-        }
-        write_words(to, commands.iter());
     }
 }
 
@@ -98,17 +88,6 @@ impl LockCommand {
             Self::Acquire(Acquire { acks, .. }) | Self::Hold(Hold { acks, .. }) => *acks,
             Self::Heartbeat(..) | Self::Release(_) | Self::Withdraw(_) => Replication::NONE,
         }
-    }
-
-    /// The lock of a command that may share a call on a node of a Cluster: the fast path often
-    /// serves it.
-    fn quick_lock(&self) -> Option<&LockName> {
-        let is_quick = match self {
-            Self::Acquire(_) => true,
-            Self::Release(release) => release.keep.is_none() && release.next.is_none(),
-            Self::Heartbeat(..) | Self::Hold(_) | Self::Withdraw(_) => false,
-        };
-        is_quick.then(|| self.name())
     }
 
     /// What the command has in common with others.
@@ -211,9 +190,27 @@ impl Dialect for Preamble {
         write_words(to, commands);
     }
 
-    fn gathered() -> Option<Gathered<Self>> {
-        let (write, lock) = (Self::write_gathered, LockCommand::quick_lock);
-        Some(Gathered { script: &scripts::GATHERED, write, lock })
+    fn gathered() -> Option<&'static Script> {
+        Some(&scripts::GATHERED)
+    }
+
+    /// The fast path often serves a try or an end.
+    fn quick_lock(command: &LockCommand) -> Option<&LockName> {
+        let is_quick = match command {
+            LockCommand::Acquire(_) => true,
+            LockCommand::Release(release) => release.keep.is_none() && release.next.is_none(),
+            LockCommand::Heartbeat(..) | LockCommand::Hold(_) | LockCommand::Withdraw(_) => false,
+        };
+        is_quick.then(|| command.name())
+    }
+
+    fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
+        self.write_settings(to);
+        to.arg(commands.len());
+        for command in commands {
+            to.arg(self.keys.lease(command.name()));
+        }
+        write_words(to, commands.iter());
     }
 }
 

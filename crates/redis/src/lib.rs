@@ -59,7 +59,7 @@ pub use config::RedisConfig;
 pub use connection::{Connection, Greeted, Greeting};
 pub use connections::connection_number;
 pub use credentials::{Credentials, CredentialsError, CredentialsFuture, CredentialsProvider};
-pub use dialect::{Dialect, Gathered};
+pub use dialect::Dialect;
 pub use dialer::{Dialer, dial_once};
 pub use endpoint::Endpoint;
 pub use one_master::{ONE_ADDRESS, run_in};

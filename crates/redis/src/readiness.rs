@@ -17,6 +17,7 @@ use super::{
     command::{LockCommand, Preamble},
     config::RedisConfig,
     connection::Connection,
+    dialect::Dialect,
     dialer::Dialer,
     script::{ScriptCall, evaluate},
     scripts,
