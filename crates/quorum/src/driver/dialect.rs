@@ -127,54 +127,40 @@ fn write(to: &mut Cmd, id: AcquisitionId, word: &Word, text: &mut String) {
         return;
     }
     id.write_stored(text);
-    let mut begin = |word: &str| {
-        to.arg(word).arg(&**text);
-    };
+    let id = text.as_str();
     match word {
         Word::Ask { attempt, ballot, waited, .. } => {
-            begin("ask");
-            to.arg(*attempt).arg(*ballot).arg(micros(*waited));
+            begin(to, "ask", id).arg(*attempt).arg(*ballot).arg(micros(*waited))
         }
-        Word::Settle { attempt, fence } => {
-            begin("settle");
-            to.arg(*attempt).arg(*fence);
-        }
+        Word::Settle { attempt, fence } => begin(to, "settle", id).arg(*attempt).arg(*fence),
         Word::Renew { attempt, fence, ttl } => {
-            begin("renew");
-            to.arg(*attempt).arg(*fence).arg(millis(*ttl));
+            begin(to, "renew", id).arg(*attempt).arg(*fence).arg(millis(*ttl))
         }
         Word::Spread { attempt, fence, before, holds, .. } => {
-            begin("spread");
             let (count, number) = holds.map_or((1, 0), |holds| (holds.count.get(), holds.number));
-            to.arg(*attempt).arg(*fence).arg(*before).arg(count).arg(number);
+            let to = begin(to, "spread", id).arg(*attempt).arg(*fence).arg(*before);
+            to.arg(count).arg(number)
         }
         Word::Hold { attempt, update, ttl } => {
-            begin("hold");
-            to.arg(*attempt).arg(update.count.get()).arg(update.number).arg(ttl.as_millis());
+            let to = begin(to, "hold", id).arg(*attempt);
+            to.arg(update.count.get()).arg(update.number).arg(ttl.as_millis())
         }
         Word::End { attempt, fence, marks } => {
-            begin("end");
             let life = if *marks { millis(WITHDRAWAL_MARK) } else { 0 };
-            to.arg(*attempt).arg(*fence).arg(life);
+            begin(to, "end", id).arg(*attempt).arg(*fence).arg(life)
         }
         Word::Keep { attempt, fence, rest } => {
-            begin("keep");
-            to.arg(*attempt).arg(*fence).arg(millis(*rest));
+            begin(to, "keep", id).arg(*attempt).arg(*fence).arg(millis(*rest))
         }
-        Word::Withdraw => {
-            begin("withdraw");
-            to.arg(millis(WITHDRAWAL_MARK));
-        }
-        Word::Force { fence } => {
-            begin("force");
-            to.arg(*fence);
-        }
-        Word::Pass { fence } => {
-            begin("pass");
-            to.arg(*fence);
-        }
-        Word::Inspect => begin("inspect"),
-    }
+        Word::Withdraw => begin(to, "withdraw", id).arg(millis(WITHDRAWAL_MARK)),
+        Word::Force { fence } => begin(to, "force", id).arg(*fence),
+        Word::Pass { fence } => begin(to, "pass", id).arg(*fence),
+        Word::Inspect => begin(to, "inspect", id),
+    };
+}
+
+fn begin<'a>(to: &'a mut Cmd, word: &str, id: &str) -> &'a mut Cmd {
+    to.arg(word).arg(id)
 }
 
 /// What a node's answer to a command means.
