@@ -109,20 +109,6 @@ const SPLIT: usize = 4;
 /// How many couriers may be under way before commands gather.
 const USUAL_COURIERS: usize = 2;
 
-impl<C> Default for BatcherState<C> {
-    fn default() -> Self {
-        Self {
-            alone: 0,
-            couriers: 0,
-            coming: 0,
-            waiting: VecDeque::new(),
-            next: 0,
-            busy_until: Instant::default(),
-            gathering: SharedCallPolicy::default(),
-        }
-    }
-}
-
 impl<D: Dialect> Batcher<D> {
     /// Sends the commands of a dialect on a connection. `gathers` is for a node of a Cluster: whether it takes
     /// calls that declare no keys. With `waits`, calls wait for acknowledgements.
@@ -133,7 +119,16 @@ impl<D: Dialect> Batcher<D> {
         waits: bool,
     ) -> Arc<Self> {
         let is_single = connection.runtime().runtime_flavor() == RuntimeFlavor::CurrentThread;
-        let (state, splits) = (Mutex::default(), is_single && !waits);
+        let state = BatcherState {
+            alone: 0,
+            couriers: 0,
+            coming: 0,
+            waiting: VecDeque::new(),
+            next: 0,
+            busy_until: Instant::default(),
+            gathering: SharedCallPolicy::default(),
+        };
+        let (state, splits) = (Mutex::new(state), is_single && !waits);
         Arc::new(Self { connection, dialect, splits, waits, gathers, state })
     }
 

@@ -98,7 +98,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         open: OpenNode<N>,
     ) -> Arc<Self> {
         let state =
-            TopologyState { owners: SlotOwners::new(), nodes: BTreeMap::new(), next_number: 0 };
+            TopologyState { owners: SlotOwners::default(), nodes: BTreeMap::new(), next_number: 0 };
         Arc::new(Self {
             prober: Arc::new(Prober::new(config, Arc::clone(&clock))),
             members: Arc::default(),

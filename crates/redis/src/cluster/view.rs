@@ -251,7 +251,7 @@ mod tests {
                 for (range, _) in &view.owners {
                     prop_assert!(range.start() <= range.end() && *range.end() < SLOTS, "{range:?}");
                 }
-                let (masters, mut owners) = (view.owners.clone(), SlotOwners::new());
+                let (masters, mut owners) = (view.owners.clone(), SlotOwners::default());
                 owners.replace(view, masters);
                 for slot in [0, 1, SLOTS - 1, u16::MAX] {
                     owners.of(slot);
