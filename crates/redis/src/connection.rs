@@ -227,7 +227,7 @@ impl Connection {
         let Some(words) = refusal(&answer) else { return Ok(answer) };
         // An answer is awaited only until there is another master.
         let ConnectionInner { dialer, .. } = &*self.0;
-        Err(dialer.named_in(dialer.route.epoch(), classify_words(words)))
+        Err(dialer.named_in(dialer.route.epochs().now(), classify_words(words)))
     }
 
     /// The error of a command that others took along and that is not answered by its own deadline.
@@ -282,7 +282,7 @@ impl Connection {
                 biased;
                 answer = within(self.clock(), deadline, sending.as_mut()) => answer,
                 // The old master may hang, and its answer would say nothing about the new one.
-                () = self.0.dialer.route.left(present.epoch) => {
+                () = self.0.dialer.route.epochs().left(present.epoch) => {
                     Some(Err(io::Error::other("the server is not the master any more").into()))
                 }
             };
@@ -310,7 +310,7 @@ impl Connection {
 
     pub(super) fn present(&self) -> Option<Present> {
         let present = self.0.current.lock().connection.clone()?;
-        if present.epoch == self.0.dialer.route.epoch() {
+        if present.epoch == self.0.dialer.route.epochs().now() {
             return Some(present);
         }
         // Another server is the master now.

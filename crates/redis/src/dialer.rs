@@ -155,7 +155,7 @@ impl Dialer {
                 dialed.unwrap_or(Err(NotDialed::in_time()))
             }
             // The old master may hang.
-            () = self.route.left(epoch) => Err(NotDialed::ended()),
+            () = self.route.epochs().left(epoch) => Err(NotDialed::ended()),
         };
         let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
         dialed.map_err(|failed| {

@@ -355,7 +355,8 @@ impl RedisStore {
             let dialer = self.dialer();
             // If replicas are missing, their master is named.
             let is_named = !error.is_unacknowledged();
-            let error = if is_named { error } else { dialer.named_in(dialer.route.epoch(), error) };
+            let error =
+                if is_named { error } else { dialer.named_in(dialer.route.epochs().now(), error) };
             error.for_lock(&name)
         })
     }
