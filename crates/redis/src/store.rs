@@ -346,19 +346,15 @@ impl RedisStore {
             let sent = connections.of_name(&name).send(command, deadline).await;
             let Answered { answer, counted } = sent?;
             let reply = decode(&answer)?.into();
-            if acks.are_asked() && needs_acks(&reply) {
-                acknowledged(acks, counted.as_ref())?;
+            if needs_acks(&reply) {
+                let dialer = self.dialer();
+                // If replicas are missing, their master is named.
+                let named = |error| dialer.named_in(dialer.route.epochs().now(), error);
+                acknowledged(acks, counted.as_ref()).map_err(named)?;
             }
             Ok(reply)
         };
-        reply.await.map_err(|error: StoreError| {
-            let dialer = self.dialer();
-            // If replicas are missing, their master is named.
-            let is_named = !error.is_unacknowledged();
-            let error =
-                if is_named { error } else { dialer.named_in(dialer.route.epochs().now(), error) };
-            error.for_lock(&name)
-        })
+        reply.await.map_err(|error: StoreError| error.for_lock(&name))
     }
 
     /// Looks at so many locks as one script may.
