@@ -137,11 +137,6 @@ impl<D: Dialect> Batcher<D> {
         &self.connection
     }
 
-    /// The most commands of one call. On a Cluster, nothing shares a call that waits.
-    fn max_commands(&self) -> usize {
-        if self.waits && self.gathers.is_some() { 1 } else { MAX_COMMANDS }
-    }
-
     /// Sends a command, alone or with others. Fails as indeterminate if it was sent and has no answer
     /// in time.
     ///
@@ -176,6 +171,47 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
+    /// Lets a command wait for others, unless so few calls are in flight that its caller sends it.
+    fn line_up(self: &Arc<Self>, command: D::Command, deadline: Instant) -> Sent<D::Command> {
+        let mut state = self.state.lock();
+        if self.is_idle(&state) || !self.shares(&state, &command) {
+            state.alone += 1;
+            return Sent::Alone(command);
+        }
+        let (sender, answer) = oneshot::channel();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
+        if self.waits {
+            self.go_on(state);
+        } else if state.waiting.len().is_multiple_of(self.max_commands())
+            || state.couriers < USUAL_COURIERS
+        {
+            self.send_courier(state);
+        }
+        Sent::Later { number, answer }
+    }
+
+    /// Whether so few calls are in flight that a caller sends its command itself.
+    fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
+        let usual = if self.waits { 1 } else { USUAL_CALLS[usize::from(self.splits)] };
+        state.waiting.is_empty() && state.alone + state.couriers < usual
+    }
+
+    /// Whether a command waits for others, or for its turn.
+    fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
+        let Some(gathers) = self.gathers.as_ref().filter(|_| !self.waits) else { return true };
+        D::quick_lock(command).is_some_and(|lock| {
+            gathers.load(Ordering::Relaxed)
+                && state.gathering.admits(lock, self.connection.clock().now())
+        })
+    }
+
+    /// The most commands of one call. On a Cluster, nothing shares a call that waits.
+    fn max_commands(&self) -> usize {
+        if self.waits && self.gathers.is_some() { 1 } else { MAX_COMMANDS }
+    }
+
     /// The answer to a command that a courier took along, and perhaps gave back.
     async fn settle(
         self: &Arc<Self>,
@@ -193,6 +229,95 @@ impl<D: Dialect> Batcher<D> {
         let sending = Box::pin(self.deliver(slice::from_ref(&command), deadline));
         let answer = only(sending.await);
         answer.map_err(|error| if may_have_run { error.or_unknown() } else { error })
+    }
+
+    /// Takes back a command that was not sent; returns whether it still waited.
+    fn take_back(&self, number: u64) -> bool {
+        let mut state = self.state.lock();
+        let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
+        at.ok().and_then(|at| state.waiting.remove(at)).is_some()
+    }
+
+    /// Sends commands as one call, and returns the answer to each.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the answers unread; the commands may have run.
+    pub async fn deliver(&self, commands: &[D::Command], deadline: Instant) -> Vec<CommandAnswer> {
+        let failed = match self.call(commands.iter(), deadline).await {
+            Ok(answers) => return answers,
+            Err(failed) => failed,
+        };
+        // Boxed, as other rare paths are: otherwise the future of every call would be large.
+        if commands.len() > 1 && failed.error.is_answer() && failed.error.kind() == Config {
+            return Box::pin(self.deliver_alone(commands, deadline)).await;
+        }
+        if failed.connection_ended && commands.iter().any(D::repeats) {
+            return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
+        }
+        commands.iter().map(|_| Err(failed.error.clone())).collect()
+    }
+
+    /// Sends commands as one call, once.
+    async fn call<'a>(
+        &self,
+        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
+        deadline: Instant,
+    ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
+        let count = commands.clone().count();
+        let write = |to: &mut redis::Cmd| self.dialect.write(to, commands.clone());
+        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
+        let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
+        let Answered { answer, counted } = self.connection.exchange(call, deadline).await?;
+        match D::answers(answer) {
+            Value::Array(answers) if answers.len() == count => {
+                let each = |answer| {
+                    let answer = self.connection.unless_refused(answer)?;
+                    Ok(Answered { answer, counted: counted.clone() })
+                };
+                Ok(answers.into_iter().map(each).collect())
+            }
+            other => Err(decode::not_understood(&other).into()),
+        }
+    }
+
+    /// Sends each command as a call of its own, all at once: the server has refused the call before
+    /// it ran a command, perhaps because of the key of one of them.
+    async fn deliver_alone(
+        &self,
+        commands: &[D::Command],
+        deadline: Instant,
+    ) -> Vec<CommandAnswer> {
+        join_all(commands.iter().map(async |command| {
+            match self.call(std::iter::once(command), deadline).await {
+                Ok(answers) => only(answers),
+                Err(failed) => Err(failed.error),
+            }
+        }))
+        .await
+    }
+
+    /// Sends again, as one call, the commands that may be sent twice.
+    async fn deliver_again(
+        &self,
+        commands: &[D::Command],
+        deadline: Instant,
+        failed: &StoreError,
+    ) -> Vec<CommandAnswer> {
+        let again = commands.iter().filter(|command| D::repeats(command));
+        let mut repeated = match self.call(again.clone(), deadline).await {
+            Ok(answers) => answers,
+            // The first copy may have run, even if the second did not.
+            Err(ExchangeFailed { error, .. }) => {
+                again.map(|_| Err(error.clone().or_unknown())).collect()
+            }
+        }
+        .into_iter();
+        let answer = |command: &D::Command| {
+            let answer = if D::repeats(command) { repeated.next() } else { None };
+            answer.unwrap_or_else(|| Err(failed.clone()))
+        };
+        commands.iter().map(answer).collect()
     }
 
     /// Sends the commands of a courier.
@@ -262,122 +387,6 @@ impl<D: Dialect> Batcher<D> {
         commands.into_iter().zip(answers).map(each).collect()
     }
 
-    /// Sends commands as one call, and returns the answer to each.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the answers unread; the commands may have run.
-    pub async fn deliver(&self, commands: &[D::Command], deadline: Instant) -> Vec<CommandAnswer> {
-        let failed = match self.call(commands.iter(), deadline).await {
-            Ok(answers) => return answers,
-            Err(failed) => failed,
-        };
-        // Boxed, as other rare paths are: otherwise the future of every call would be large.
-        if commands.len() > 1 && failed.error.is_answer() && failed.error.kind() == Config {
-            return Box::pin(self.deliver_alone(commands, deadline)).await;
-        }
-        if failed.connection_ended && commands.iter().any(D::repeats) {
-            return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
-        }
-        commands.iter().map(|_| Err(failed.error.clone())).collect()
-    }
-
-    /// Sends each command as a call of its own, all at once: the server has refused the call before
-    /// it ran a command, perhaps because of the key of one of them.
-    async fn deliver_alone(
-        &self,
-        commands: &[D::Command],
-        deadline: Instant,
-    ) -> Vec<CommandAnswer> {
-        join_all(commands.iter().map(async |command| {
-            match self.call(std::iter::once(command), deadline).await {
-                Ok(answers) => only(answers),
-                Err(failed) => Err(failed.error),
-            }
-        }))
-        .await
-    }
-
-    /// Sends again, as one call, the commands that may be sent twice.
-    async fn deliver_again(
-        &self,
-        commands: &[D::Command],
-        deadline: Instant,
-        failed: &StoreError,
-    ) -> Vec<CommandAnswer> {
-        let again = commands.iter().filter(|command| D::repeats(command));
-        let mut repeated = match self.call(again.clone(), deadline).await {
-            Ok(answers) => answers,
-            // The first copy may have run, even if the second did not.
-            Err(ExchangeFailed { error, .. }) => {
-                again.map(|_| Err(error.clone().or_unknown())).collect()
-            }
-        }
-        .into_iter();
-        let answer = |command: &D::Command| {
-            let answer = if D::repeats(command) { repeated.next() } else { None };
-            answer.unwrap_or_else(|| Err(failed.clone()))
-        };
-        commands.iter().map(answer).collect()
-    }
-
-    async fn call<'a>(
-        &self,
-        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
-        deadline: Instant,
-    ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
-        let count = commands.clone().count();
-        let write = |to: &mut redis::Cmd| self.dialect.write(to, commands.clone());
-        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
-        let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
-        let Answered { answer, counted } = self.connection.exchange(call, deadline).await?;
-        match D::answers(answer) {
-            Value::Array(answers) if answers.len() == count => {
-                let each = |answer| {
-                    let answer = self.connection.unless_refused(answer)?;
-                    Ok(Answered { answer, counted: counted.clone() })
-                };
-                Ok(answers.into_iter().map(each).collect())
-            }
-            other => Err(decode::not_understood(&other).into()),
-        }
-    }
-
-    fn line_up(self: &Arc<Self>, command: D::Command, deadline: Instant) -> Sent<D::Command> {
-        let mut state = self.state.lock();
-        if self.is_idle(&state) || !self.shares(&state, &command) {
-            state.alone += 1;
-            return Sent::Alone(command);
-        }
-        let (sender, answer) = oneshot::channel();
-        let number = state.next;
-        state.next += 1;
-        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
-        if self.waits {
-            self.go_on(state);
-        } else if state.waiting.len().is_multiple_of(self.max_commands())
-            || state.couriers < USUAL_COURIERS
-        {
-            self.send_courier(state);
-        }
-        Sent::Later { number, answer }
-    }
-
-    /// Whether a command waits for others, or for its turn.
-    fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
-        let Some(gathers) = self.gathers.as_ref().filter(|_| !self.waits) else { return true };
-        D::quick_lock(command).is_some_and(|lock| {
-            gathers.load(Ordering::Relaxed)
-                && state.gathering.admits(lock, self.connection.clock().now())
-        })
-    }
-
-    /// Whether so few calls are in flight that a caller sends its command itself.
-    fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
-        let usual = if self.waits { 1 } else { USUAL_CALLS[usize::from(self.splits)] };
-        state.waiting.is_empty() && state.alone + state.couriers < usual
-    }
-
     /// If only one call at a time is sent, starts a courier when none is in flight.
     fn go_on(self: &Arc<Self>, state: MutexGuard<'_, BatcherState<D::Command>>) {
         if self.waits && !state.waiting.is_empty() && state.alone + state.couriers == 0 {
@@ -394,12 +403,6 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
-    /// Whether a courier is to answer half of its callers first: no other call is in flight.
-    fn splits(&self, now: Instant) -> bool {
-        let state = self.state.lock();
-        self.splits && state.couriers + state.alone == 1 && state.busy_until <= now
-    }
-
     /// Starts a courier if commands wait; returns whether some do.
     fn relieve(self: &Arc<Self>) -> bool {
         let state = self.state.lock();
@@ -411,19 +414,18 @@ impl<D: Dialect> Batcher<D> {
         waits
     }
 
+    /// Whether a courier is to answer half of its callers first: no other call is in flight.
+    fn splits(&self, now: Instant) -> bool {
+        let state = self.state.lock();
+        self.splits && state.couriers + state.alone == 1 && state.busy_until <= now
+    }
+
     fn send_courier(self: &Arc<Self>, mut state: MutexGuard<'_, BatcherState<D::Command>>) {
         state.couriers += 1;
         state.coming += 1;
         drop(state);
         let courier = Courier { batcher: Arc::clone(self), is_under_way: true, is_coming: true };
         drop(self.connection.runtime().spawn(courier.run()));
-    }
-
-    /// Takes back a command that was not sent; returns whether it still waited.
-    fn take_back(&self, number: u64) -> bool {
-        let mut state = self.state.lock();
-        let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
-        at.ok().and_then(|at| state.waiting.remove(at)).is_some()
     }
 }
 
