@@ -222,6 +222,49 @@ impl Connection {
         }))
     }
 
+    pub(super) fn present(&self) -> Option<Present> {
+        let present = self.0.current.lock().connection.clone()?;
+        if present.epoch == self.0.dialer.route.epochs().now() {
+            return Some(present);
+        }
+        // Another server is the master now.
+        self.give_up(present.generation);
+        None
+    }
+
+    /// Calls by digest, and with the whole text if the server does not know it; fails with the
+    /// command that has no answer by the deadline.
+    async fn send(
+        &self,
+        present: &Present,
+        mut call: ScriptCall<'_>,
+        deadline: Instant,
+    ) -> Result<Result<Answered, RedisError>, LateAnswer> {
+        loop {
+            let (mut connection, command) = (present.connection.clone(), call.command());
+            let is_asking = self.0.dialer.is_asking();
+            let (acks, limit) = (call.acks, deadline.saturating_since(self.clock().now()));
+            // Owned, so that a late answer can be waited for by a task.
+            let sent = async move { send(&mut connection, command, is_asking, acks, limit).await };
+            let mut sending: LateAnswer = Box::pin(sent);
+            let answer = select! {
+                biased;
+                answer = within(self.clock(), deadline, sending.as_mut()) => answer,
+                // The old master may hang, and its answer would say nothing about the new one.
+                () = self.0.dialer.route.epochs().left(present.epoch) => {
+                    Some(Err(io::Error::other("the server is not the master any more").into()))
+                }
+            };
+            match answer {
+                Some(Err(error)) if call.is_unknown(&error) => {
+                    present.liveness.heard(self.clock().now());
+                    call = call.with_body();
+                }
+                answer => return answer.ok_or(sending),
+            }
+        }
+    }
+
     /// Makes an error of an answer to one command of many that the server refused.
     pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
         let Some(words) = refusal(&answer) else { return Ok(answer) };
@@ -263,39 +306,6 @@ impl Connection {
         self.0.dialer.named_in(epoch, error)
     }
 
-    /// Calls by digest, and with the whole text if the server does not know it; fails with the
-    /// command that has no answer by the deadline.
-    async fn send(
-        &self,
-        present: &Present,
-        mut call: ScriptCall<'_>,
-        deadline: Instant,
-    ) -> Result<Result<Answered, RedisError>, LateAnswer> {
-        loop {
-            let (mut connection, command) = (present.connection.clone(), call.command());
-            let is_asking = self.0.dialer.is_asking();
-            let (acks, limit) = (call.acks, deadline.saturating_since(self.clock().now()));
-            // Owned, so that a late answer can be waited for by a task.
-            let sent = async move { send(&mut connection, command, is_asking, acks, limit).await };
-            let mut sending: LateAnswer = Box::pin(sent);
-            let answer = select! {
-                biased;
-                answer = within(self.clock(), deadline, sending.as_mut()) => answer,
-                // The old master may hang, and its answer would say nothing about the new one.
-                () = self.0.dialer.route.epochs().left(present.epoch) => {
-                    Some(Err(io::Error::other("the server is not the master any more").into()))
-                }
-            };
-            match answer {
-                Some(Err(error)) if call.is_unknown(&error) => {
-                    present.liveness.heard(self.clock().now());
-                    call = call.with_body();
-                }
-                answer => return answer.ok_or(sending),
-            }
-        }
-    }
-
     /// Waits a while for an answer that nobody needs any more: it shows that the connection works.
     fn hear_late(&self, liveness: &Arc<Liveness>, late: LateAnswer) {
         let (clock, liveness) = (Arc::clone(&self.0.dialer.clock), Arc::clone(liveness));
@@ -306,21 +316,6 @@ impl Connection {
                 liveness.heard(clock.now());
             }
         }));
-    }
-
-    pub(super) fn present(&self) -> Option<Present> {
-        let present = self.0.current.lock().connection.clone()?;
-        if present.epoch == self.0.dialer.route.epochs().now() {
-            return Some(present);
-        }
-        // Another server is the master now.
-        self.give_up(present.generation);
-        None
-    }
-
-    /// The shortest round trip that the present connection has seen.
-    pub(super) fn round_trip(&self) -> Option<Duration> {
-        self.present().map(|present| present.liveness.round_trip())
     }
 
     /// Whether a connection answers, and its answers belong to its commands. After one lost answer,
@@ -349,6 +344,11 @@ impl Connection {
                 _ => return false,
             }
         }
+    }
+
+    /// The shortest round trip that the present connection has seen.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.present().map(|present| present.liveness.round_trip())
     }
 
     /// Makes a connection unless another call just did; one attempt at a time.
