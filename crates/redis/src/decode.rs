@@ -153,10 +153,8 @@ fn layout_trouble(found: &str) -> StoreError {
 /// The server's words, if it refused one command of many.
 pub(super) fn refusal(answer: &Value) -> Option<String> {
     let Value::Array(parts) = answer else { return None };
-    match &parts[..] {
-        [Value::BulkString(word), words] if word == b"refused" => text(words),
-        _ => None,
-    }
+    let [Value::BulkString(word), words] = &parts[..] else { return None };
+    if word == b"refused" { text(words) } else { None }
 }
 
 /// The text of a value, if it is one.
@@ -170,10 +168,8 @@ pub fn text(value: &Value) -> Option<String> {
 
 /// What the text of a value says.
 fn parsed<T: FromStr>(value: &Value) -> Option<T> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok()?.parse().ok(),
-        _ => None,
-    }
+    let Value::BulkString(bytes) = value else { return None };
+    str::from_utf8(bytes).ok()?.parse().ok()
 }
 
 /// A number, as such or as text.

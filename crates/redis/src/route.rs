@@ -79,10 +79,8 @@ impl Route {
 
     /// Where the master of an epoch is, if the Sentinels named it and no other one since.
     pub(super) fn master(&self, epoch: Epoch) -> Option<String> {
-        match self {
-            Self::Server(..) | Self::Node(..) => None,
-            Self::Group(group) => group.master(epoch),
-        }
+        let Self::Group(group) = self else { return None };
+        group.master(epoch)
     }
 
     /// Whether the Sentinels should be asked before a known master is used: nobody has asked them

@@ -130,10 +130,8 @@ fn endpoint(node: &Value, teller: &Endpoint) -> Option<Endpoint> {
 }
 
 fn number(value: &Value) -> Option<u16> {
-    match value {
-        Value::Int(number) => u16::try_from(*number).ok(),
-        _ => None,
-    }
+    let Value::Int(number) = value else { return None };
+    u16::try_from(*number).ok()
 }
 
 #[cfg(test)]
