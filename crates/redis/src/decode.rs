@@ -14,7 +14,7 @@ use redis::Value;
 
 use super::classify::classify_words;
 
-/// The answer of a script: a word, then its values.
+/// The answer of a script: values, as a rule behind a word.
 pub struct ScriptReply<'a>(&'a [Value]);
 
 impl<'a> ScriptReply<'a> {
