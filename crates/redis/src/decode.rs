@@ -355,18 +355,13 @@ pub(super) fn shown(answer: &impl fmt::Debug) -> String {
 
 /// The answer to `SCAN`: the next cursor, which is 0 at the end, and keys.
 pub(super) fn scan(value: Value) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
-    let wrong = || not_understood(&format_args!("to SCAN"));
-    let Value::Array(mut parts) = value else { return Err(wrong()) };
-    let (Some(Value::Array(keys)), Some(cursor), None) = (parts.pop(), parts.pop(), parts.pop())
-    else {
-        return Err(wrong());
+    let read = || {
+        let Value::Array(parts) = value else { return None };
+        let [cursor, Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
+        let key = |key| if let Value::BulkString(key) = key { Some(key) } else { None };
+        Some((text(&cursor)?.parse().ok()?, keys.into_iter().map(key).collect::<Option<_>>()?))
     };
-    let cursor = text(&cursor).and_then(|cursor| cursor.parse().ok()).ok_or_else(wrong)?;
-    let key = |key| match key {
-        Value::BulkString(key) => Ok(key),
-        _ => Err(wrong()),
-    };
-    Ok((cursor, keys.into_iter().map(key).collect::<Result<_, _>>()?))
+    read().ok_or_else(|| not_understood(&format_args!("to SCAN")))
 }
 
 /// Reads a message on the channel of a runtime; `None` for one that is not understood.
