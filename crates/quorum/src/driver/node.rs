@@ -119,13 +119,9 @@ impl QuorumNode for RedisNode {
     }
 
     fn is_ready(&self) -> bool {
-        let away = self.commands.iter().filter(|batcher| !batcher.connection().is_ready());
-        let mut is_ready = true;
-        for batcher in away {
-            batcher.connection().prepare();
-            is_ready = false;
-        }
-        is_ready
+        let connections = self.commands.iter().map(|batcher| batcher.connection());
+        let away = connections.filter(|connection| !connection.is_ready());
+        away.inspect(|connection| connection.prepare()).count() == 0
     }
 
     /// The next connections set the mark.
