@@ -152,8 +152,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         self.known_owner(slot).ok_or_else(|| {
             self.missed();
             let what = format!("no master of the Cluster owns the slot {slot}");
-            self.error(
-                StoreErrorKind::Definite,
+            self.unowned(
                 what,
                 "wait while the Cluster replaces a master; if that lasts, give the slot an owner, as CLUSTER INFO tells",
             )
@@ -182,7 +181,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         masters.get(turn % masters.len().max(1)).cloned().ok_or_else(|| {
             let what = "no node of the Cluster owns a slot";
-            self.error(StoreErrorKind::Definite, what, "set the Cluster up, as CLUSTER INFO tells")
+            self.unowned(what, "set the Cluster up, as CLUSTER INFO tells")
         })
     }
 
@@ -352,13 +351,13 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         Ok(())
     }
 
-    fn error(
+    /// The error of a command whose slot nobody owns.
+    fn unowned(
         &self,
-        kind: StoreErrorKind,
         what: impl Into<std::borrow::Cow<'static, str>>,
         remedy: &'static str,
     ) -> StoreError {
-        let error = StoreError::new(kind, what, remedy).as_answer();
+        let error = StoreError::new(StoreErrorKind::Definite, what, remedy).as_answer();
         error.from_endpoint(self.config.address.to_string())
     }
 }
