@@ -13,7 +13,7 @@ use leasehold_redis::{
 use redis::{Cmd, Value};
 
 use super::scripts;
-use crate::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, Vote, Word};
+use crate::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, Vote, Word, state::micros};
 
 /// Writes commands as the files in `lua` take them.
 #[derive(Debug)]
@@ -98,10 +98,6 @@ impl Dialect for NodeDialect {
             write(to, command.id, &command.word, &mut text);
         }
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Writes word and arguments; `text` is room for ids.
