@@ -33,21 +33,15 @@ pub(crate) fn minority(
 fn failed(what: &str, failures: &[StoreError], may_have_run: bool) -> StoreError {
     let worst = failures.iter().find(|error| !error.kind().is_transient());
     let why = worst.or_else(|| failures.first());
-    let detail: Cow<'_, str> = why.map_or_else(
-        || "they did not answer in time".into(),
-        |error| error.what().to_owned().into(),
-    );
+    let unheard = ("they did not answer in time", "check the nodes and the network");
+    let (detail, remedy) = why.map_or(unheard, |error| (error.what(), error.remedy()));
     let what = format!("{what}: {detail}");
     let kind = match worst {
         Some(error) => error.kind(),
         None if may_have_run => StoreErrorKind::Indeterminate,
         None => StoreErrorKind::Definite,
     };
-    let remedy: Cow<'static, str> = why.map_or_else(
-        || "check the nodes and the network".into(),
-        |error| error.remedy().to_owned().into(),
-    );
-    let error = StoreError::new(kind, what, remedy);
+    let error = StoreError::new(kind, what, remedy.to_owned());
     if failures.iter().any(StoreError::is_answer) { error.as_answer() } else { error }
 }
 

@@ -4,7 +4,6 @@
 //! of [`QuorumNode`]; [`RedisNode`] is one, a Redis server with connections of its own.
 
 mod acquire;
-mod ballot;
 mod claims;
 mod driver;
 mod durations;
@@ -26,9 +25,8 @@ mod tally;
 mod values;
 mod vote;
 
-pub use ballot::FenceVerdict;
 pub use driver::{RedisNode, connect_quorum, lazy_quorum};
 pub use node::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, QuorumNode, Vote, Word};
 pub use rules::QuorumRules;
 pub use store::QuorumStore;
-pub use tally::{Decision, VoteCount, majority};
+pub use tally::{Decision, FenceVerdict, VoteCount, majority};

@@ -1,9 +1,6 @@
 use std::time::Duration;
 
-use super::{
-    ballot::{self, FenceVerdict},
-    tally::{self, Decision, VoteCount},
-};
+use super::tally::{self, Decision, FenceVerdict, VoteCount};
 
 /// The decisions of a quorum; other ones show the damage.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +25,7 @@ impl Default for QuorumRules {
     fn default() -> Self {
         Self {
             decision: VoteCount::decision,
-            fence: ballot::fence,
+            fence: tally::fence,
             left: tally::kth_longest,
             takes_back: true,
             attempt: |next| next,

@@ -5,13 +5,12 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use leasehold_core::{
-    Fence, Instant, StoreError,
+    Fence, Instant, StoreError, StoreErrorKind,
     store::{Acquire, Granted},
 };
 use tokio::select;
 
 use super::{
-    ballot::{FenceVerdict, block, propose},
     claims::{Candidate, Claim},
     failure::too_few,
     missed::take_back,
@@ -19,7 +18,7 @@ use super::{
     records::Record,
     round::{Round, round},
     state::Quorum,
-    tally::{Decision, NodeSet, Refusal, VoteCount, bit},
+    tally::{Decision, FenceVerdict, NodeSet, Refusal, VoteCount, bit, block, propose},
 };
 
 /// How one try to get a majority of the votes ended.
@@ -79,8 +78,8 @@ pub(super) async fn vote<N: QuorumNode>(
         Decision::TooFew | Decision::Open => {
             let failures = &attempt.failures;
             let answered = nodes.saturating_sub(failures.len());
-            let may_have_run =
-                attempt.votes.granted() != 0 || failures.iter().any(|error| !error.is_definite());
+            let may_have_run = attempt.votes.granted() != 0
+                || failures.iter().any(|error| error.kind() != StoreErrorKind::Definite);
             Err(too_few(answered, nodes, failures, may_have_run))
         }
     }

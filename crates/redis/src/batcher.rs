@@ -1,7 +1,10 @@
 use std::{
     collections::VecDeque,
     slice,
-    sync::{Arc, MutexGuard, atomic::Ordering},
+    sync::{
+        Arc, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures_util::future::join_all;
@@ -19,9 +22,9 @@ use super::{
     classify::{OUT_OF_REACH, RUNTIME_STOPPED},
     connection::{Connection, ExchangeFailed},
     decode,
-    dialect::{Dialect, Gathered},
-    script::ScriptCall,
-    shared_calls::{SharedCallPolicy, Sharing, is_served},
+    dialect::Dialect,
+    script::{Script, ScriptCall},
+    shared_calls::{SharedCallPolicy, is_served},
 };
 use crate::durations::{FINDING_LASTS, GATHERING, SLOW_YIELD};
 
@@ -49,7 +52,9 @@ pub struct Batcher<D: Dialect> {
     /// connection meanwhile, so only one call at a time is sent. Otherwise the next call would wait
     /// at the server, and its deadline would not allow for that.
     waits: bool,
-    sharing: Sharing,
+    /// Set on a node of a Cluster, where a call cannot declare keys of several slots: whether the node
+    /// takes calls that declare none. Only commands of the fast path share such a call, see `SharedCallPolicy`.
+    gathers: Option<Arc<AtomicBool>>,
     state: Mutex<BatcherState<D::Command>>,
 }
 
@@ -104,9 +109,17 @@ const SPLIT: usize = 4;
 /// How many couriers may be under way before commands gather.
 const USUAL_COURIERS: usize = 2;
 
-impl<C> Default for BatcherState<C> {
-    fn default() -> Self {
-        Self {
+impl<D: Dialect> Batcher<D> {
+    /// Sends the commands of a dialect on a connection. `gathers` is for a node of a Cluster: whether it takes
+    /// calls that declare no keys. With `waits`, calls wait for acknowledgements.
+    pub fn new(
+        connection: Connection,
+        dialect: Arc<D>,
+        gathers: Option<Arc<AtomicBool>>,
+        waits: bool,
+    ) -> Arc<Self> {
+        let is_single = connection.runtime().runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let state = BatcherState {
             alone: 0,
             couriers: 0,
             coming: 0,
@@ -114,31 +127,14 @@ impl<C> Default for BatcherState<C> {
             next: 0,
             busy_until: Instant::default(),
             gathering: SharedCallPolicy::default(),
-        }
-    }
-}
-
-impl<D: Dialect> Batcher<D> {
-    /// Sends the commands of a dialect on a connection.
-    pub fn new(
-        connection: Connection,
-        dialect: Arc<D>,
-        sharing: Sharing,
-        waits: bool,
-    ) -> Arc<Self> {
-        let is_single = connection.runtime().runtime_flavor() == RuntimeFlavor::CurrentThread;
-        let (state, splits) = (Mutex::default(), is_single && !waits);
-        Arc::new(Self { connection, dialect, splits, waits, sharing, state })
+        };
+        let (state, splits) = (Mutex::new(state), is_single && !waits);
+        Arc::new(Self { connection, dialect, splits, waits, gathers, state })
     }
 
     /// The connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
-    }
-
-    /// The most commands of one call.
-    fn max_commands(&self) -> usize {
-        if matches!(self.sharing, Sharing::None) { 1 } else { MAX_COMMANDS }
     }
 
     /// Sends a command, alone or with others. Fails as indeterminate if it was sent and has no answer
@@ -175,6 +171,47 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
+    /// Lets a command wait for others, unless so few calls are in flight that its caller sends it.
+    fn line_up(self: &Arc<Self>, command: D::Command, deadline: Instant) -> Sent<D::Command> {
+        let mut state = self.state.lock();
+        if self.is_idle(&state) || !self.shares(&state, &command) {
+            state.alone += 1;
+            return Sent::Alone(command);
+        }
+        let (sender, answer) = oneshot::channel();
+        let number = state.next;
+        state.next += 1;
+        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
+        if self.waits {
+            self.go_on(state);
+        } else if state.waiting.len().is_multiple_of(self.max_commands())
+            || state.couriers < USUAL_COURIERS
+        {
+            self.send_courier(state);
+        }
+        Sent::Later { number, answer }
+    }
+
+    /// Whether so few calls are in flight that a caller sends its command itself.
+    fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
+        let usual = if self.waits { 1 } else { USUAL_CALLS[usize::from(self.splits)] };
+        state.waiting.is_empty() && state.alone + state.couriers < usual
+    }
+
+    /// Whether a command waits for others, or for its turn.
+    fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
+        let Some(gathers) = self.gathers.as_ref().filter(|_| !self.waits) else { return true };
+        D::quick_lock(command).is_some_and(|lock| {
+            gathers.load(Ordering::Relaxed)
+                && state.gathering.admits(lock, self.connection.clock().now())
+        })
+    }
+
+    /// The most commands of one call. On a Cluster, nothing shares a call that waits.
+    fn max_commands(&self) -> usize {
+        if self.waits && self.gathers.is_some() { 1 } else { MAX_COMMANDS }
+    }
+
     /// The answer to a command that a courier took along, and perhaps gave back.
     async fn settle(
         self: &Arc<Self>,
@@ -194,71 +231,11 @@ impl<D: Dialect> Batcher<D> {
         answer.map_err(|error| if may_have_run { error.or_unknown() } else { error })
     }
 
-    /// Sends the commands of a courier.
-    async fn carry(
-        &self,
-        commands: Vec<D::Command>,
-        deadline: Instant,
-    ) -> Vec<Delivered<D::Command>> {
-        if commands.len() > 1
-            && matches!(self.sharing, Sharing::Quick(_))
-            && let Some(undeclared) = D::gathered()
-        {
-            return self.gather(&undeclared, commands, deadline).await;
-        }
-        let answers = self.deliver(&commands, deadline).await;
-        answers.into_iter().map(Delivered::Answered).collect()
-    }
-
-    /// Sends commands as one call that declares no keys and serves the fast path alone. What it
-    /// does not serve is given back.
-    async fn gather(
-        &self,
-        undeclared: &Gathered<D>,
-        commands: Vec<D::Command>,
-        deadline: Instant,
-    ) -> Vec<Delivered<D::Command>> {
-        let count = commands.len();
-        let write = |to: &mut redis::Cmd| (undeclared.write)(&self.dialect, to, &commands);
-        let call = ScriptCall::new(undeclared.script, 0, &write);
-        let answers = match self.connection.exchange(call, deadline).await {
-            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => {
-                Ok(answers)
-            }
-            Ok(other) => Err(decode::not_understood(&decode::shown(&other.answer)).into()),
-            // The node has run none of them.
-            Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
-                Ok(vec![Value::Nil; count])
-            }
-            Err(failed) => Err(failed),
-        };
-        let answers = match answers {
-            Ok(answers) => answers,
-            Err(ExchangeFailed { error, connection_ended }) => {
-                let each = |command: D::Command| {
-                    if connection_ended && D::repeats(&command) {
-                        Delivered::Alone { command, may_have_run: true }
-                    } else {
-                        Delivered::Answered(Err(error.clone()))
-                    }
-                };
-                return commands.into_iter().map(each).collect();
-            }
-        };
-        let served = answers.iter().filter(|answer| is_served(answer)).count();
-        let now = self.connection.clock().now();
+    /// Takes back a command that was not sent; returns whether it still waited.
+    fn take_back(&self, number: u64) -> bool {
         let mut state = self.state.lock();
-        state.gathering.has_served(served, count, now);
-        let each = |(command, answer): (D::Command, Value)| {
-            if is_served(&answer) {
-                return Delivered::Answered(Ok(Answered { answer, counted: None }));
-            }
-            if let Some(lock) = (undeclared.lock)(&command) {
-                state.gathering.has_not_served(lock, now);
-            }
-            Delivered::Alone { command, may_have_run: false }
-        };
-        commands.into_iter().zip(answers).map(each).collect()
+        let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
+        at.ok().and_then(|at| state.waiting.remove(at)).is_some()
     }
 
     /// Sends commands as one call, and returns the answer to each.
@@ -279,6 +256,29 @@ impl<D: Dialect> Batcher<D> {
             return Box::pin(self.deliver_again(commands, deadline, &failed.error)).await;
         }
         commands.iter().map(|_| Err(failed.error.clone())).collect()
+    }
+
+    /// Sends commands as one call, once.
+    async fn call<'a>(
+        &self,
+        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
+        deadline: Instant,
+    ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
+        let count = commands.clone().count();
+        let write = |to: &mut redis::Cmd| self.dialect.write(to, commands.clone());
+        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
+        let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
+        let Answered { answer, counted } = self.connection.exchange(call, deadline).await?;
+        match D::answers(answer) {
+            Value::Array(answers) if answers.len() == count => {
+                let each = |answer| {
+                    let answer = self.connection.unless_refused(answer)?;
+                    Ok(Answered { answer, counted: counted.clone() })
+                };
+                Ok(answers.into_iter().map(each).collect())
+            }
+            other => Err(decode::not_understood(&other).into()),
+        }
     }
 
     /// Sends each command as a call of its own, all at once: the server has refused the call before
@@ -320,67 +320,71 @@ impl<D: Dialect> Batcher<D> {
         commands.iter().map(answer).collect()
     }
 
-    async fn call<'a>(
+    /// Sends the commands of a courier.
+    async fn carry(
         &self,
-        commands: impl Iterator<Item = &'a D::Command> + Clone + Send + Sync,
+        commands: Vec<D::Command>,
         deadline: Instant,
-    ) -> Result<Vec<CommandAnswer>, ExchangeFailed> {
-        let count = commands.clone().count();
-        let write = |to: &mut redis::Cmd| self.dialect.write(to, commands.clone());
-        let acks = commands.clone().next().map_or(Replication::NONE, D::acks);
-        let call = ScriptCall::new(D::script(acks), D::keys(count), &write).waiting_for(acks);
-        let Answered { answer, counted } = self.connection.exchange(call, deadline).await?;
-        match D::answers(answer) {
-            Value::Array(answers) if answers.len() == count => {
-                let each = |answer| {
-                    let answer = self.connection.unless_refused(answer)?;
-                    Ok(Answered { answer, counted: counted.clone() })
-                };
-                Ok(answers.into_iter().map(each).collect())
-            }
-            other => Err(decode::not_understood(&decode::shown(&other)).into()),
-        }
-    }
-
-    fn line_up(self: &Arc<Self>, command: D::Command, deadline: Instant) -> Sent<D::Command> {
-        let mut state = self.state.lock();
-        if self.is_idle(&state) || !self.shares(&state, &command) {
-            state.alone += 1;
-            return Sent::Alone(command);
-        }
-        let (sender, answer) = oneshot::channel();
-        let number = state.next;
-        state.next += 1;
-        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
-        if self.waits {
-            self.go_on(state);
-        } else if state.waiting.len().is_multiple_of(self.max_commands())
-            || state.couriers < USUAL_COURIERS
+    ) -> Vec<Delivered<D::Command>> {
+        if commands.len() > 1
+            && self.gathers.is_some()
+            && let Some(script) = D::gathered()
         {
-            self.send_courier(state);
+            return self.gather(script, commands, deadline).await;
         }
-        Sent::Later { number, answer }
+        let answers = self.deliver(&commands, deadline).await;
+        answers.into_iter().map(Delivered::Answered).collect()
     }
 
-    /// Whether a command waits for others, or for its turn.
-    fn shares(&self, state: &BatcherState<D::Command>, command: &D::Command) -> bool {
-        match &self.sharing {
-            Sharing::All => true,
-            Sharing::None => self.waits,
-            Sharing::Quick(is_taken) => {
-                let lock = D::gathered().and_then(|undeclared| (undeclared.lock)(command));
-                lock.is_some_and(|lock| {
-                    is_taken.load(Ordering::Relaxed)
-                        && state.gathering.admits(lock, self.connection.clock().now())
-                })
+    /// Sends commands as one call that declares no keys and serves the fast path alone. What it
+    /// does not serve is given back.
+    async fn gather(
+        &self,
+        script: &Script,
+        commands: Vec<D::Command>,
+        deadline: Instant,
+    ) -> Vec<Delivered<D::Command>> {
+        let count = commands.len();
+        let write = |to: &mut redis::Cmd| self.dialect.write_gathered(to, &commands);
+        let call = ScriptCall::new(script, 0, &write);
+        let answers = match self.connection.exchange(call, deadline).await {
+            Ok(Answered { answer: Value::Array(answers), .. }) if answers.len() == count => {
+                Ok(answers)
             }
-        }
-    }
-
-    /// Whether so few calls are in flight that a caller sends its command itself.
-    fn is_idle(&self, state: &BatcherState<D::Command>) -> bool {
-        let usual = if self.waits { 1 } else { USUAL_CALLS[usize::from(self.splits)] };
-        state.waiting.is_empty() && state.alone + state.couriers < usual
+            Ok(other) => Err(decode::not_understood(&other.answer).into()),
+            // The node has run none of them.
+            Err(failed) if failed.error.is_answer() && failed.error.kind() != Indeterminate => {
+                Ok(vec![Value::Nil; count])
+            }
+            Err(failed) => Err(failed),
+        };
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(ExchangeFailed { error, connection_ended }) => {
+                let each = |command: D::Command| {
+                    if connection_ended && D::repeats(&command) {
+                        Delivered::Alone { command, may_have_run: true }
+                    } else {
+                        Delivered::Answered(Err(error.clone()))
+                    }
+                };
+                return commands.into_iter().map(each).collect();
+            }
+        };
+        let served = answers.iter().filter(|answer| is_served(answer)).count();
+        let now = self.connection.clock().now();
+        let mut state = self.state.lock();
+        state.gathering.has_served(served, count, now);
+        let each = |(command, answer): (D::Command, Value)| {
+            if is_served(&answer) {
+                return Delivered::Answered(Ok(Answered { answer, counted: None }));
+            }
+            if let Some(lock) = D::quick_lock(&command) {
+                state.gathering.has_not_served(lock, now);
+            }
+            Delivered::Alone { command, may_have_run: false }
+        };
+        commands.into_iter().zip(answers).map(each).collect()
     }
 
     /// If only one call at a time is sent, starts a courier when none is in flight.
@@ -399,12 +403,6 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
-    /// Whether a courier is to answer half of its callers first: no other call is in flight.
-    fn splits(&self, now: Instant) -> bool {
-        let state = self.state.lock();
-        self.splits && state.couriers + state.alone == 1 && state.busy_until <= now
-    }
-
     /// Starts a courier if commands wait; returns whether some do.
     fn relieve(self: &Arc<Self>) -> bool {
         let state = self.state.lock();
@@ -416,19 +414,18 @@ impl<D: Dialect> Batcher<D> {
         waits
     }
 
+    /// Whether a courier is to answer half of its callers first: no other call is in flight.
+    fn splits(&self, now: Instant) -> bool {
+        let state = self.state.lock();
+        self.splits && state.couriers + state.alone == 1 && state.busy_until <= now
+    }
+
     fn send_courier(self: &Arc<Self>, mut state: MutexGuard<'_, BatcherState<D::Command>>) {
         state.couriers += 1;
         state.coming += 1;
         drop(state);
         let courier = Courier { batcher: Arc::clone(self), is_under_way: true, is_coming: true };
         drop(self.connection.runtime().spawn(courier.run()));
-    }
-
-    /// Takes back a command that was not sent; returns whether it still waited.
-    fn take_back(&self, number: u64) -> bool {
-        let mut state = self.state.lock();
-        let at = state.waiting.binary_search_by_key(&number, |waiting| waiting.number);
-        at.ok().and_then(|at| state.waiting.remove(at)).is_some()
     }
 }
 

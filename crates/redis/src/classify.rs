@@ -82,13 +82,6 @@ pub(super) struct NotDialed {
 }
 
 impl NotDialed {
-    /// The error of the client library while it connected or set the connection up.
-    pub(super) fn because(error: &RedisError) -> Self {
-        let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
-        let is_foreign = error.kind() == ErrorKind::Parse;
-        Self { error: classify_dial(error), was_cut, is_foreign }
-    }
-
     /// The same for an address that has led to Redis before: a proxy may answer in its place for a
     /// while, as during a failover.
     pub(super) fn for_now(mut self) -> Self {
@@ -110,6 +103,15 @@ impl NotDialed {
     pub(super) fn in_time() -> Self {
         let what = "cannot connect to Redis: no connection could be made in time";
         StoreError::new(Definite, what, NOT_THERE).into()
+    }
+}
+
+/// The error of the client library while it connected or set the connection up.
+impl From<RedisError> for NotDialed {
+    fn from(error: RedisError) -> Self {
+        let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
+        let is_foreign = error.kind() == ErrorKind::Parse;
+        Self { error: classify_dial(&error), was_cut, is_foreign }
     }
 }
 
@@ -307,12 +309,12 @@ mod tests {
     #[test]
     fn what_speaks_another_protocol_is_wrong_unless_redis_was_there_before() {
         let error = RedisError::from((ErrorKind::Parse, "Parse error at 1"));
-        assert_eq!(NotDialed::because(&error).error.kind(), Config);
-        let for_now = NotDialed::because(&error).for_now().error;
+        assert_eq!(NotDialed::from(error.clone()).error.kind(), Config);
+        let for_now = NotDialed::from(error).for_now().error;
         assert_eq!(for_now.kind(), Definite);
         assert!(!for_now.is_sign_of_life(), "it is an outage");
         let refused = make_extension_error("NOPERM".into(), None);
-        assert_eq!(NotDialed::because(&refused).for_now().error.kind(), Config);
+        assert_eq!(NotDialed::from(refused).for_now().error.kind(), Config);
     }
 
     #[test]

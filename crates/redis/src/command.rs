@@ -1,18 +1,17 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
+    AcquisitionId, Fence, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
     store::{Acquire, Hold, KeyScheme, Next, Release, Waiter, Withdraw},
 };
 use redis::Cmd;
 use uuid::Uuid;
 
 use super::{
-    args::{millis, watermark},
     channel::ChannelTag,
     config::RedisConfig,
-    dialect::{Dialect, Gathered},
-    script::Script,
+    dialect::Dialect,
+    script::{Script, millis},
     scripts,
 };
 
@@ -42,20 +41,6 @@ impl Preamble {
             None => to.arg(&self.channels),
             Some(tag) => to.arg(self.channels.clone() + &tag.now()),
         };
-    }
-
-    pub(super) fn write_keys(&self, to: &mut Cmd, name: &LockName) {
-        to.arg(&self.keys.all(name));
-    }
-
-    /// Writes commands for `lua/commands/gathered.lua`, which declares no key.
-    pub(super) fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
-        self.write_settings(to);
-        to.arg(commands.len());
-        for command in commands {
-            to.arg(self.keys.lease(command.name()));
-        }
-        write_words(to, commands.iter());
     }
 }
 
@@ -104,17 +89,6 @@ impl LockCommand {
             Self::Acquire(Acquire { acks, .. }) | Self::Hold(Hold { acks, .. }) => *acks,
             Self::Heartbeat(..) | Self::Release(_) | Self::Withdraw(_) => Replication::NONE,
         }
-    }
-
-    /// The lock of a command that may share a call on a node of a Cluster: the fast path often
-    /// serves it.
-    fn quick_lock(&self) -> Option<&LockName> {
-        let is_quick = match self {
-            Self::Acquire(_) => true,
-            Self::Release(release) => release.keep.is_none() && release.next.is_none(),
-            Self::Heartbeat(..) | Self::Hold(_) | Self::Withdraw(_) => false,
-        };
-        is_quick.then(|| self.name())
     }
 
     /// What the command has in common with others.
@@ -171,6 +145,11 @@ impl LockCommand {
     }
 }
 
+/// A watermark, or 0 for none.
+fn watermark(seen: Option<Fence>) -> u64 {
+    seen.map_or(0, Fence::get)
+}
+
 fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId) -> &'a mut Cmd {
     to.arg(word).arg(id.to_stored())
 }
@@ -207,15 +186,33 @@ impl Dialect for Preamble {
 
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a LockCommand> + Clone) {
         for command in commands.clone() {
-            self.write_keys(to, command.name());
+            to.arg(&self.keys.all(command.name()));
         }
         self.write_settings(to);
         write_words(to, commands);
     }
 
-    fn gathered() -> Option<Gathered<Self>> {
-        let (write, lock) = (Self::write_gathered, LockCommand::quick_lock);
-        Some(Gathered { script: &scripts::GATHERED, write, lock })
+    fn gathered() -> Option<&'static Script> {
+        Some(&scripts::GATHERED)
+    }
+
+    /// The fast path often serves a try or an end.
+    fn quick_lock(command: &LockCommand) -> Option<&LockName> {
+        let is_quick = match command {
+            LockCommand::Acquire(_) => true,
+            LockCommand::Release(release) => release.keep.is_none() && release.next.is_none(),
+            LockCommand::Heartbeat(..) | LockCommand::Hold(_) | LockCommand::Withdraw(_) => false,
+        };
+        is_quick.then(|| command.name())
+    }
+
+    fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
+        self.write_settings(to);
+        to.arg(commands.len());
+        for command in commands {
+            to.arg(self.keys.lease(command.name()));
+        }
+        write_words(to, commands.iter());
     }
 }
 

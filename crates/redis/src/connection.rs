@@ -162,15 +162,15 @@ impl Connection {
         call: ScriptCall<'_>,
         deadline: Instant,
     ) -> Result<Answered, StoreError> {
-        let mut answer = self.exchange(call, deadline).await;
-        if answer.as_ref().is_err_and(|failed| failed.connection_ended) {
-            // Boxed, as other rare paths are: otherwise the future of every call would be large.
-            let repeated = Box::pin(self.exchange(call, deadline)).await;
-            // The first copy may have run, even if the second did not.
-            answer = repeated
-                .map_err(|failed| ExchangeFailed { error: failed.error.or_unknown(), ..failed });
+        match self.exchange(call, deadline).await {
+            Err(ExchangeFailed { connection_ended: true, .. }) => {
+                // Boxed, as other rare paths are: otherwise the future of every call would be large.
+                let repeated = Box::pin(self.exchange(call, deadline)).await;
+                // The first copy may have run, even if the second did not.
+                repeated.map_err(|failed| failed.error.or_unknown())
+            }
+            answer => answer.map_err(|failed| failed.error),
         }
-        answer.map_err(|failed| failed.error)
     }
 
     /// Calls a script, once; indeterminate if it was sent and has no answer by the deadline.
@@ -203,11 +203,7 @@ impl Connection {
                 let named = self.0.dialer.named_in(present.epoch, classify(&error));
                 Err(ExchangeFailed { error: named, connection_ended: error.is_io_error() })
             }
-            Err(late) => {
-                let epoch = present.epoch;
-                let error = self.judge(present, sent_at, Some(late));
-                Err(self.0.dialer.named_in(epoch, error).into())
-            }
+            Err(late) => Err(self.judge(present, sent_at, Some(late)).into()),
         }
     }
 
@@ -228,44 +224,14 @@ impl Connection {
         }))
     }
 
-    /// Makes an error of an answer to one command of many that the server refused.
-    pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
-        let Some(words) = refusal(&answer) else { return Ok(answer) };
-        // An answer is awaited only until there is another master.
-        let ConnectionInner { dialer, .. } = &*self.0;
-        Err(dialer.named_in(dialer.route.epoch(), classify_words(words)))
-    }
-
-    /// The error of a command that others took along and that is not answered by its own deadline.
-    pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
-        let Some(present) = self.present() else { return self.0.dialer.named(unanswered()) };
-        let epoch = present.epoch;
-        self.0.dialer.named_in(epoch, self.judge(present, sent_at, None))
-    }
-
-    /// Gives a connection up after a command was not answered in time, or asks it by a `PING`, and then
-    /// gives it up unless it answers.
-    fn judge(&self, present: Present, sent_at: Instant, late: Option<LateAnswer>) -> StoreError {
-        let now = self.clock().now();
-        if present.liveness.is_dead(sent_at, now) {
-            self.give_up(present.generation);
-            return unanswered();
+    pub(super) fn present(&self) -> Option<Present> {
+        let present = self.0.current.lock().connection.clone()?;
+        if present.epoch == self.0.dialer.route.epochs().now() {
+            return Some(present);
         }
-        let error = present.liveness.unanswered(sent_at, now);
-        if let Some(late) = late {
-            self.hear_late(&present.liveness, late);
-        }
-        if present.liveness.begin_asking() {
-            let this = self.clone();
-            drop(self.0.runtime.spawn(async move {
-                if this.answers(&present).await {
-                    present.liveness.done();
-                } else {
-                    this.give_up(present.generation);
-                }
-            }));
-        }
-        error
+        // Another server is the master now.
+        self.give_up(present.generation);
+        None
     }
 
     /// Calls by digest, and with the whole text if the server does not know it; fails with the
@@ -287,7 +253,7 @@ impl Connection {
                 biased;
                 answer = within(self.clock(), deadline, sending.as_mut()) => answer,
                 // The old master may hang, and its answer would say nothing about the new one.
-                () = self.0.dialer.route.left(present.epoch) => {
+                () = self.0.dialer.route.epochs().left(present.epoch) => {
                     Some(Err(io::Error::other("the server is not the master any more").into()))
                 }
             };
@@ -301,6 +267,47 @@ impl Connection {
         }
     }
 
+    /// Makes an error of an answer to one command of many that the server refused.
+    pub(super) fn unless_refused(&self, answer: Value) -> Result<Value, StoreError> {
+        let Some(words) = refusal(&answer) else { return Ok(answer) };
+        // An answer is awaited only until there is another master.
+        let ConnectionInner { dialer, .. } = &*self.0;
+        Err(dialer.named_in(dialer.route.epochs().now(), classify_words(words)))
+    }
+
+    /// The error of a command that others took along and that is not answered by its own deadline.
+    pub(super) fn overdue(&self, sent_at: Instant) -> StoreError {
+        match self.present() {
+            Some(present) => self.judge(present, sent_at, None),
+            None => self.0.dialer.named(unanswered()),
+        }
+    }
+
+    /// The error of a command that was not answered in time. Gives the connection up, or asks it by a `PING`,
+    /// and then gives it up unless it answers.
+    fn judge(&self, present: Present, sent_at: Instant, late: Option<LateAnswer>) -> StoreError {
+        let (now, epoch) = (self.clock().now(), present.epoch);
+        if present.liveness.is_dead(sent_at, now) {
+            self.give_up(present.generation);
+            return self.0.dialer.named_in(epoch, unanswered());
+        }
+        let error = present.liveness.unanswered(sent_at, now);
+        if let Some(late) = late {
+            self.hear_late(&present.liveness, late);
+        }
+        if present.liveness.begin_asking() {
+            let this = self.clone();
+            drop(self.0.runtime.spawn(async move {
+                if this.answers(&present).await {
+                    present.liveness.done();
+                } else {
+                    this.give_up(present.generation);
+                }
+            }));
+        }
+        self.0.dialer.named_in(epoch, error)
+    }
+
     /// Waits a while for an answer that nobody needs any more: it shows that the connection works.
     fn hear_late(&self, liveness: &Arc<Liveness>, late: LateAnswer) {
         let (clock, liveness) = (Arc::clone(&self.0.dialer.clock), Arc::clone(liveness));
@@ -311,21 +318,6 @@ impl Connection {
                 liveness.heard(clock.now());
             }
         }));
-    }
-
-    pub(super) fn present(&self) -> Option<Present> {
-        let present = self.0.current.lock().connection.clone()?;
-        if present.epoch == self.0.dialer.route.epoch() {
-            return Some(present);
-        }
-        // Another server is the master now.
-        self.give_up(present.generation);
-        None
-    }
-
-    /// The shortest round trip that the present connection has seen.
-    pub(super) fn round_trip(&self) -> Option<Duration> {
-        self.present().map(|present| present.liveness.round_trip())
     }
 
     /// Whether a connection answers, and its answers belong to its commands. After one lost answer,
@@ -354,6 +346,11 @@ impl Connection {
                 _ => return false,
             }
         }
+    }
+
+    /// The shortest round trip that the present connection has seen.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.present().map(|present| present.liveness.round_trip())
     }
 
     /// Makes a connection unless another call just did; one attempt at a time.

@@ -19,7 +19,6 @@ use super::{
     connection::Connection,
     dialer::Dialer,
     script::ScriptCall,
-    shared_calls::Sharing,
 };
 
 /// The connections of a store. Commands that wait for acknowledgements use other connections: one set for
@@ -49,16 +48,24 @@ pub(super) struct ConnectionSet {
 }
 
 impl Connections {
-    /// Sets of `count` connections for commands, and one for renewals.
+    /// Sets of `count` connections for commands, and one for renewals, which are made on first use.
     pub(super) fn new(
         dialer: Arc<Dialer>,
         preamble: Arc<Preamble>,
         runtime: Handle,
         count: usize,
-        sharing: Sharing,
+        gathers: Option<Arc<AtomicBool>>,
     ) -> Self {
         let open = move |waits| {
-            Arc::new(ConnectionSet::new(&dialer, &preamble, &runtime, count, &sharing, waits))
+            let connection = || Connection::new(Arc::clone(&dialer), runtime.clone(), None);
+            let batcher =
+                |_| Batcher::new(connection(), Arc::clone(&preamble), gathers.clone(), waits);
+            Arc::new(ConnectionSet {
+                commands: (0..count).map(batcher).collect(),
+                renewals: connection(),
+                renews: false.into(),
+                renewing: waits.then(sync::Mutex::default),
+            })
         };
         Self { plain: open(false), by_demand: Mutex::default(), open: Box::new(open) }
     }
@@ -74,31 +81,6 @@ impl Connections {
 }
 
 impl ConnectionSet {
-    /// Connections that are made on first use; `waits` says whether their commands wait for
-    /// acknowledgements.
-    fn new(
-        dialer: &Arc<Dialer>,
-        preamble: &Arc<Preamble>,
-        runtime: &Handle,
-        count: usize,
-        sharing: &Sharing,
-        waits: bool,
-    ) -> Self {
-        // On a Cluster, nothing shares a call that waits.
-        let sharing = match sharing {
-            Sharing::Quick(_) if waits => &Sharing::None,
-            sharing => sharing,
-        };
-        let connection = || Connection::new(Arc::clone(dialer), runtime.clone(), None);
-        let batcher = |_| Batcher::new(connection(), Arc::clone(preamble), sharing.clone(), waits);
-        Self {
-            commands: (0..count).map(batcher).collect(),
-            renewals: connection(),
-            renews: false.into(),
-            renewing: waits.then(sync::Mutex::default),
-        }
-    }
-
     /// The number of the connection to which a name is pinned, so that its commands usually keep their
     /// order.
     pub(super) fn number(&self, name: &LockName) -> usize {

@@ -14,48 +14,72 @@ use redis::Value;
 
 use super::classify::classify_words;
 
-/// The answer of a script: a word, then its values.
-pub(super) struct ScriptReply(Vec<Value>);
+/// The answer of a script: values, as a rule behind a word.
+pub struct ScriptReply<'a>(&'a [Value]);
 
-impl ScriptReply {
+impl<'a> ScriptReply<'a> {
     /// Takes an answer apart.
-    pub(super) fn new(value: Value) -> Result<Self, StoreError> {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Corrupt` when it is no list, as in the other methods when a value is not what it
+    /// is read as.
+    pub fn new(value: &'a Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(parts) => Ok(Self(parts)),
-            other => Err(not_understood(&shown(&other))),
+            other => Err(not_understood(other)),
         }
     }
 
-    fn word(&self) -> &[u8] {
+    /// The word.
+    pub fn word(&self) -> &'a [u8] {
         match self.0.first() {
             Some(Value::BulkString(word)) => word,
             _ => b"",
         }
     }
 
-    fn read<T>(&self, at: usize, of: impl FnOnce(&Value) -> Option<T>) -> Result<T, StoreError> {
+    /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn read<T>(
+        &self,
+        at: usize,
+        of: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<T, StoreError> {
         self.0.get(at).and_then(of).ok_or_else(|| self.not_understood())
     }
 
-    fn text(&self, at: usize) -> Result<String, StoreError> {
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn text(&self, at: usize) -> Result<String, StoreError> {
         self.read(at, text)
     }
 
     fn parsed<T: FromStr>(&self, at: usize) -> Result<T, StoreError> {
-        self.read(at, |value| match value {
-            Value::BulkString(bytes) => str::from_utf8(bytes).ok()?.parse().ok(),
-            _ => None,
-        })
+        self.read(at, parsed)
     }
 
-    fn number(&self, at: usize) -> Result<u64, StoreError> {
-        self.read(at, |value| match value {
-            Value::Int(number) => u64::try_from(*number).ok(),
-            _ => None,
-        })
+    /// Reads a [number].
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn number(&self, at: usize) -> Result<u64, StoreError> {
+        self.read(at, number)
     }
 
-    fn millis(&self, at: usize) -> Result<Duration, StoreError> {
+    /// Reads a time in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn millis(&self, at: usize) -> Result<Duration, StoreError> {
         self.number(at).map(Duration::from_millis)
     }
 
@@ -80,8 +104,8 @@ impl ScriptReply {
         Ok(Place { remaining: self.millis(1)?, ahead: self.number(2)? })
     }
 
-    /// The error for an answer about bad data, the same for every script.
-    fn trouble(&self) -> StoreError {
+    /// The error for an answer about bad data, the same for every script, or for one whose word is not known.
+    pub fn trouble(&self) -> StoreError {
         let found = self.text(1).unwrap_or_default();
         match self.word() {
             b"layout" => layout_trouble(&found),
@@ -97,12 +121,12 @@ impl ScriptReply {
     }
 
     fn not_understood(&self) -> StoreError {
-        not_understood(&shown(&self.0))
+        not_understood(&self.0)
     }
 }
 
 /// The error for data of another layout.
-pub fn layout_trouble(found: &str) -> StoreError {
+fn layout_trouble(found: &str) -> StoreError {
     let (which, remedy) = match found {
         "1" | "2" => (
             "an older version of Leasehold wrote",
@@ -129,10 +153,8 @@ pub fn layout_trouble(found: &str) -> StoreError {
 /// The server's words, if it refused one command of many.
 pub(super) fn refusal(answer: &Value) -> Option<String> {
     let Value::Array(parts) = answer else { return None };
-    match &parts[..] {
-        [Value::BulkString(word), words] if word == b"refused" => text(words),
-        _ => None,
-    }
+    let [Value::BulkString(word), words] = &parts[..] else { return None };
+    if word == b"refused" { text(words) } else { None }
 }
 
 /// The text of a value, if it is one.
@@ -144,15 +166,29 @@ pub fn text(value: &Value) -> Option<String> {
     }
 }
 
+/// What the text of a value says.
+fn parsed<T: FromStr>(value: &Value) -> Option<T> {
+    let Value::BulkString(bytes) = value else { return None };
+    str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+/// A number, as such or as text.
+pub fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        other => parsed(other),
+    }
+}
+
 /// The id of an acquisition, with its word.
 pub fn id(value: &Value) -> Option<AcquisitionId> {
     AcquisitionId::of_stored(&text(value)?)
 }
 
 /// The answer to an acquire for `ttl`; a usual grant is one text.
-pub(super) fn acquire(value: Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
-    if let Value::BulkString(tokens) = &value {
-        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(&shown(&value)));
+pub(super) fn acquire(value: &Value, ttl: Ttl) -> Result<AcquireAnswer, StoreError> {
+    if let Value::BulkString(tokens) = value {
+        let granted = usually_granted(tokens, ttl).ok_or_else(|| not_understood(value));
         return granted.map(AcquireAnswer::Granted);
     }
     let reply = ScriptReply::new(value)?;
@@ -174,7 +210,7 @@ fn usually_granted(tokens: &[u8], ttl: Ttl) -> Option<Granted> {
     Some(Granted { first, last, remaining: ttl.get(), contended: false, regressed: false })
 }
 
-pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
+pub(super) fn hold(value: &Value) -> Result<HoldAnswer, StoreError> {
     let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"held" => Ok(HoldAnswer::Held { remaining: reply.millis(1)? }),
@@ -184,8 +220,8 @@ pub(super) fn hold(value: Value) -> Result<HoldAnswer, StoreError> {
     }
 }
 
-pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
-    if value == Value::Int(1) {
+pub(super) fn release(value: &Value) -> Result<ReleaseAnswer, StoreError> {
+    if *value == Value::Int(1) {
         return Ok(ReleaseAnswer::Released);
     }
     let reply = ScriptReply::new(value)?;
@@ -202,7 +238,7 @@ pub(super) fn release(value: Value) -> Result<ReleaseAnswer, StoreError> {
 
 /// The answers to a batch of renewals, which one script renews: it succeeds or fails for all.
 pub(super) fn renew(
-    value: Value,
+    value: &Value,
     asked: usize,
 ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
     let reply = ScriptReply::new(value)?;
@@ -221,7 +257,7 @@ pub(super) fn renew(
     reply.0.iter().map(|part| answer(part).map(Ok)).collect()
 }
 
-pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {
+pub(super) fn withdraw(value: &Value) -> Result<WithdrawAnswer, StoreError> {
     let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"withdrawn" => Ok(WithdrawAnswer { ended_grant: reply.number(1)? == 1 }),
@@ -231,18 +267,18 @@ pub(super) fn withdraw(value: Value) -> Result<WithdrawAnswer, StoreError> {
 
 /// What looks at so many locks show, in one answer.
 pub(super) fn inspect(
-    value: Value,
+    value: &Value,
     asked: usize,
 ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
     let ScriptReply(answers) = ScriptReply::new(value)?;
     if answers.len() != asked {
-        return Err(not_understood(&shown(&answers)));
+        return Err(not_understood(&answers));
     }
-    Ok(answers.into_iter().map(inspection).collect())
+    Ok(answers.iter().map(inspection).collect())
 }
 
-fn inspection(value: Value) -> Result<Inspection, StoreError> {
-    if let Some(words) = refusal(&value) {
+fn inspection(value: &Value) -> Result<Inspection, StoreError> {
+    if let Some(words) = refusal(value) {
         return Err(classify_words(words));
     }
     let reply = ScriptReply::new(value)?;
@@ -256,7 +292,7 @@ fn inspection(value: Value) -> Result<Inspection, StoreError> {
     }
 }
 
-fn lease_record(reply: &ScriptReply) -> Result<LeaseRecord, StoreError> {
+fn lease_record(reply: &ScriptReply<'_>) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
     Ok(LeaseRecord {
@@ -287,7 +323,7 @@ fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<Waiter
     parts.chunks_exact(4).map(record).collect()
 }
 
-pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreError> {
+pub(super) fn force_release(value: &Value) -> Result<ForceReleaseAnswer, StoreError> {
     let reply = ScriptReply::new(value)?;
     match reply.word() {
         b"ended" => Ok(ForceReleaseAnswer::Ended { fence: reply.text(1)?.parse().ok() }),
@@ -296,9 +332,9 @@ pub(super) fn force_release(value: Value) -> Result<ForceReleaseAnswer, StoreErr
     }
 }
 
-/// The error of an answer that no version of the scripts gives.
-pub fn not_understood(answer: &str) -> StoreError {
-    let answer = without_words(answer);
+/// The error of an answer that no version of the scripts gives. It shows the beginning of the answer.
+pub fn not_understood(answer: &impl fmt::Debug) -> StoreError {
+    let answer = without_words(&shown(answer));
     StoreError::new(
         StoreErrorKind::Corrupt,
         format!("the server's answer {answer} is not understood"),
@@ -307,7 +343,7 @@ pub fn not_understood(answer: &str) -> StoreError {
 }
 
 /// The beginning of an answer that is not understood.
-pub fn shown(answer: &impl fmt::Debug) -> String {
+pub(super) fn shown(answer: &impl fmt::Debug) -> String {
     const MOST: usize = 300;
     let mut shown = format!("{answer:?}");
     if let Some((end, _)) = shown.char_indices().nth(MOST) {
@@ -319,18 +355,13 @@ pub fn shown(answer: &impl fmt::Debug) -> String {
 
 /// The answer to `SCAN`: the next cursor, which is 0 at the end, and keys.
 pub(super) fn scan(value: Value) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
-    let wrong = || not_understood("to SCAN");
-    let Value::Array(mut parts) = value else { return Err(wrong()) };
-    let (Some(Value::Array(keys)), Some(cursor), None) = (parts.pop(), parts.pop(), parts.pop())
-    else {
-        return Err(wrong());
+    let read = || {
+        let Value::Array(parts) = value else { return None };
+        let [cursor, Value::Array(keys)] = <[Value; 2]>::try_from(parts).ok()? else { return None };
+        let key = |key| if let Value::BulkString(key) = key { Some(key) } else { None };
+        Some((text(&cursor)?.parse().ok()?, keys.into_iter().map(key).collect::<Option<_>>()?))
     };
-    let cursor = text(&cursor).and_then(|cursor| cursor.parse().ok()).ok_or_else(wrong)?;
-    let key = |key| match key {
-        Value::BulkString(key) => Ok(key),
-        _ => Err(wrong()),
-    };
-    Ok((cursor, keys.into_iter().map(key).collect::<Result<_, _>>()?))
+    read().ok_or_else(|| not_understood(&format_args!("to SCAN")))
 }
 
 /// Reads a message on the channel of a runtime; `None` for one that is not understood.
@@ -422,7 +453,7 @@ mod tests {
     #[test]
     fn a_holder_that_cannot_be_is_foreign_text() {
         let held = vec![Value::BulkString(b"held".to_vec()), Value::Int(i64::MIN)];
-        let seen = inspect(Value::Array(vec![Value::Array(held)]), 1).unwrap();
+        let seen = inspect(&Value::Array(vec![Value::Array(held)]), 1).unwrap();
         let [Err(error)] = &seen[..] else { panic!("{seen:?}") };
         assert!(error.to_string().contains("not that of a lock"), "{error}");
     }

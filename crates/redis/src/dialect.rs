@@ -35,20 +35,17 @@ pub trait Dialect: Send + Sync + 'static {
     /// Writes the keys and arguments of a call.
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Self::Command> + Clone);
 
-    /// The call that declares no keys, if there is one.
-    fn gathered() -> Option<Gathered<Self>>
-    where
-        Self: Sized,
-    {
+    /// The script of a call that declares no keys and serves the fast path of some commands alone
+    /// (ADR 0035), if there is one.
+    fn gathered() -> Option<&'static Script> {
         None
     }
-}
 
-/// A call that declares no keys and serves the fast path of some commands alone (ADR 0035).
-pub struct Gathered<D: Dialect> {
-    pub(super) script: &'static Script,
-    /// Writes its arguments.
-    pub(super) write: fn(&D, &mut Cmd, &[D::Command]),
-    /// The lock of a command, if such a call may serve it.
-    pub(super) lock: fn(&D::Command) -> Option<&LockName>,
+    /// The lock of a command that such a call may serve.
+    fn quick_lock(_command: &Self::Command) -> Option<&LockName> {
+        None
+    }
+
+    /// Writes the arguments of such a call.
+    fn write_gathered(&self, _to: &mut Cmd, _commands: &[Self::Command]) {}
 }

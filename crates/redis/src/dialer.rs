@@ -126,11 +126,7 @@ impl Dialer {
             check_server(&mut connection, self.node.is_some()).await?;
             let checking = clock.now().saturating_since(connected_at);
             if let Some(node) = &self.node
-                && !node
-                    .members
-                    .has(&mut connection)
-                    .await
-                    .map_err(|error| NotDialed::because(&error))?
+                && !node.members.has(&mut connection).await?
             {
                 return Err(unknown_node().into());
             }
@@ -141,7 +137,7 @@ impl Dialer {
             let one = if let Route::Server(_, one) = &self.route { Some(one) } else { None };
             let run = OptionFuture::from(one.map(|_| run_of(&mut asked)));
             let (set_up, run) = join(self.login.set_up(&mut connection), run).await;
-            set_up.map_err(|error| NotDialed::because(&error))?;
+            set_up?;
             // The shorter of two round trips: the server may have been busy during the other one.
             let round_trip = clock.now().saturating_since(setting_up_at).min(checking);
             let (witness, epoch) = match (one, run.flatten()) {
@@ -159,7 +155,7 @@ impl Dialer {
                 dialed.unwrap_or(Err(NotDialed::in_time()))
             }
             // The old master may hang.
-            () = self.route.left(epoch) => Err(NotDialed::ended()),
+            () = self.route.epochs().left(epoch) => Err(NotDialed::ended()),
         };
         let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
         dialed.map_err(|failed| {

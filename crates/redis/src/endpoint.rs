@@ -23,12 +23,11 @@ impl Endpoint {
 
     /// The endpoint of a server that listens on TCP.
     pub fn of(addr: &ConnectionAddr) -> Option<Self> {
-        match addr {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                Some(Self { host: host.clone(), port: *port })
-            }
-            _ => None,
-        }
+        let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = addr
+        else {
+            return None;
+        };
+        Some(Self { host: host.clone(), port: *port })
     }
 
     /// How to connect there: as `template` says, but for its endpoint.

@@ -75,8 +75,9 @@ impl Login {
     ) -> Result<MultiplexedConnection, NotDialed> {
         let connected = client.get_multiplexed_async_connection_with_config(config).await;
         // The client library asks for RESP3 before anything else.
-        connected.map_err(|error| {
-            self.refused(&error).map_or_else(|| not_greeted(&error), NotDialed::from)
+        connected.map_err(|error| match self.refused(&error) {
+            Some(refused) => refused.into(),
+            None => not_greeted(error),
         })
     }
 
@@ -84,7 +85,7 @@ impl Login {
     pub(super) async fn set_up(
         &self,
         connection: &mut MultiplexedConnection,
-    ) -> Result<(), RedisError> {
+    ) -> Result<(), NotDialed> {
         if self.db != 0 {
             redis::cmd("SELECT").arg(self.db).query_async::<Value>(connection).await?;
         }

@@ -89,7 +89,7 @@ impl Manager for Dials {
         let answer = select! {
             biased;
             // Also while it is checked: the old master may hang.
-            () = route.left(dialed.epoch) => None,
+            () = route.epochs().left(dialed.epoch) => None,
             answer = within(&**clock, asked_at + self.patience, asked) => answer,
         };
         match answer {
@@ -239,7 +239,7 @@ impl RedisPool {
 
     /// Which master the pool leads to at present.
     pub(super) fn epoch(&self) -> Epoch {
-        self.dialer().map_or(Epochs::FIRST, |dialer| dialer.route.epoch())
+        self.dialer().map_or(Epochs::FIRST, |dialer| dialer.route.epochs().now())
     }
 
     /// Does work on the pool's tokio runtime: timers and connections need one. Elsewhere it is a task,
@@ -280,7 +280,7 @@ impl RedisPool {
             let limit = deadline.saturating_since(clock.now());
             let left = async {
                 match dialer {
-                    Some(dialer) => dialer.route.left(epoch).await,
+                    Some(dialer) => dialer.route.epochs().left(epoch).await,
                     None => pending().await,
                 }
             };

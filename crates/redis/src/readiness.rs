@@ -17,6 +17,7 @@ use super::{
     command::{LockCommand, Preamble},
     config::RedisConfig,
     connection::Connection,
+    dialect::Dialect,
     dialer::Dialer,
     script::{ScriptCall, evaluate},
     scripts,
@@ -138,8 +139,7 @@ impl Readiness {
     async fn run_scripts(&self, trial: &Trial) -> Result<(), StoreError> {
         let deadline = self.dialer.clock.now() + self.limit;
         let write = |to: &mut Cmd| {
-            self.preamble.write_keys(to, &trial.name);
-            to.arg(&self.channel);
+            to.arg(&self.preamble.keys.all(&trial.name)).arg(&self.channel);
         };
         let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
@@ -192,15 +192,13 @@ pub async fn preflight(
     (probe, channel): (&LockName, &str),
     has_body: bool,
 ) -> Result<(), StoreError> {
-    let preamble = Preamble::new(config);
     let write = |to: &mut Cmd| {
-        preamble.write_keys(to, probe);
-        to.arg(channel);
+        to.arg(&config.keys.all(probe)).arg(channel);
     };
     let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
     let call = if has_body { call.with_body() } else { call };
-    match evaluate(connection, call, false, Duration::ZERO).await.map_err(|error| classify(&error))
-    {
+    let called = evaluate(connection, call, false, Duration::ZERO).await;
+    match called.map_err(|error| classify(&error)) {
         // The slot has moved meanwhile; the rights are checked before the slot.
         Err(error) if !is_elsewhere(&error) => Err(error),
         _ => Ok(()),

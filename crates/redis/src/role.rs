@@ -25,7 +25,7 @@ pub(super) async fn check_server(
     connection: &mut MultiplexedConnection,
     is_node: bool,
 ) -> Result<(), NotDialed> {
-    let hello = hello(connection).await.map_err(|error| not_greeted(&error))?;
+    let hello = hello(connection).await.map_err(not_greeted)?;
     let field = |name| hello.get(name).and_then(text);
     let version = field("version").ok_or_else(|| tells_not("version"))?;
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
@@ -105,12 +105,12 @@ fn tells_not(what: &str) -> StoreError {
 }
 
 /// The failure of the first command, `HELLO`: 5 does not know it, 6.0 wants an argument for it.
-pub(super) fn not_greeted(error: &RedisError) -> NotDialed {
+pub(super) fn not_greeted(error: RedisError) -> NotDialed {
     let words = error.to_string();
     let is_too_old = error.kind() == ErrorKind::RESP3NotSupported
         || words.contains("unknown command")
         || words.contains("wrong number of arguments");
-    if is_too_old { too_old("older than 6.2").into() } else { NotDialed::because(error) }
+    if is_too_old { too_old("older than 6.2").into() } else { error.into() }
 }
 
 fn too_old(version: &str) -> StoreError {

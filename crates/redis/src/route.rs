@@ -40,12 +40,8 @@ impl Route {
         })
     }
 
-    /// How many servers there were before the present one.
-    pub(super) fn epoch(&self) -> Epoch {
-        self.epochs().now()
-    }
-
-    fn epochs(&self) -> &Epochs {
+    /// Counts the servers that it has led to.
+    pub(super) fn epochs(&self) -> &Epochs {
         match self {
             Self::Server(_, one) => &one.epochs,
             Self::Node(_, mastership) => mastership,
@@ -83,21 +79,14 @@ impl Route {
 
     /// Where the master of an epoch is, if the Sentinels named it and no other one since.
     pub(super) fn master(&self, epoch: Epoch) -> Option<String> {
-        match self {
-            Self::Server(..) | Self::Node(..) => None,
-            Self::Group(group) => group.master(epoch),
-        }
+        let Self::Group(group) = self else { return None };
+        group.master(epoch)
     }
 
     /// Whether the Sentinels should be asked before a known master is used: nobody has asked them
     /// for a while, because there is no tokio runtime to [watch](Self::watch) on.
     pub(super) fn is_unwatched(&self) -> bool {
         matches!(self, Self::Group(group) if group.is_unwatched())
-    }
-
-    /// Returns when the server is another one than in an epoch.
-    pub(super) async fn left(&self, epoch: Epoch) {
-        self.epochs().left(epoch).await;
     }
 
     /// Asks the Sentinels from time to time, and when they tell of a switch, as long as the set

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::Replication;
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 
-use super::{acknowledge::Answered, args::millis};
+use super::acknowledge::Answered;
 
 /// What makes a script ask for the role of its server first.
 const MASTER: &str = include_str!("lua/commands/master.lua");
@@ -119,22 +119,27 @@ pub(super) async fn send(
     acks: Replication,
     limit: Duration,
 ) -> Result<Answered, RedisError> {
-    if !is_asking && !acks.are_asked() {
-        let answer = connection.send_packed_command(&command).await.and_then(refuse_error)?;
-        return Ok(Answered { answer, counted: None });
+    let (answer, counted) = if is_asking || acks.are_asked() {
+        let mut all = redis::pipe();
+        if is_asking {
+            all.cmd("ASKING");
+        }
+        all.add_command(command);
+        if acks.are_asked() {
+            all.add_command(wait(acks, limit));
+        }
+        let mut answers = connection.send_packed_commands(&all, 0, all.len()).await?;
+        let mut last = || answers.pop().unwrap_or(Value::Nil);
+        let counted = acks.are_asked().then(&mut last);
+        (last(), counted)
+    } else {
+        (connection.send_packed_command(&command).await?, None)
+    };
+    match answer {
+        Value::ServerError(error) => Err(error.into()),
+        // An error inside of an answer is a part of it: the script has run to its end.
+        answer => Ok(Answered { answer, counted }),
     }
-    let mut all = redis::pipe();
-    if is_asking {
-        all.cmd("ASKING");
-    }
-    all.add_command(command);
-    if acks.are_asked() {
-        all.add_command(wait(acks, limit));
-    }
-    let mut answers = connection.send_packed_commands(&all, 0, all.len()).await?;
-    let mut last = || answers.pop().unwrap_or(Value::Nil);
-    let counted = acks.are_asked().then(&mut last);
-    Ok(Answered { answer: refuse_error(last())?, counted })
 }
 
 fn wait(acks: Replication, limit: Duration) -> Cmd {
@@ -147,6 +152,11 @@ fn wait(acks: Replication, limit: Duration) -> Cmd {
     }
     wait.arg(acks.replicas()).arg(millis(acks.timeout().min(limit / 4 * 3)).max(1));
     wait
+}
+
+/// A time in whole milliseconds, as scripts take it.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Calls a script by digest, and with the whole text if the server does not know it. The caller keeps
@@ -171,16 +181,6 @@ pub async fn evaluate(
             Box::pin(send(connection, command, is_asking, call.acks, limit)).await
         }
         answer => answer,
-    }
-}
-
-/// Makes an `Err` of an answer that is an error.
-///
-/// An error inside of an answer is a part of it: the script has run to its end.
-pub(super) fn refuse_error(answer: Value) -> Result<Value, RedisError> {
-    match answer {
-        Value::ServerError(error) => Err(error.into()),
-        answer => Ok(answer),
     }
 }
 

@@ -1,24 +1,9 @@
-use std::{
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
+use std::time::Duration;
 
 use leasehold_core::{Instant, LockName};
 use redis::Value;
 
 use crate::durations::{GATHERING_PAUSES, NAME_ALONE};
-
-/// Which commands share calls.
-#[derive(Clone)]
-pub enum Sharing {
-    /// Any.
-    All,
-    /// None.
-    None,
-    /// Those of the fast path, on a node of a Cluster that was seen to take such calls, see
-    /// `SharedCallPolicy`.
-    Quick(Arc<AtomicBool>),
-}
 
 /// Which commands share calls on a node of a Cluster, where a shared call serves the fast path alone
 /// (ADR 0035).

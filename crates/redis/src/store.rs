@@ -19,9 +19,7 @@ use tokio::runtime::Handle;
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    args::millis,
     batcher::MAX_COMMANDS,
-    channel::Channel,
     command::{LockCommand, Preamble},
     config::RedisConfig,
     connections::Connections,
@@ -29,9 +27,8 @@ use super::{
     dialer::Dialer,
     pool::{Errand, RedisPool},
     readiness::{Readiness, Trial},
-    script::{Script, ScriptCall},
+    script::{Script, ScriptCall, millis},
     scripts,
-    shared_calls::Sharing,
     subscriber::Subscriptions,
 };
 
@@ -47,11 +44,10 @@ pub struct RedisStore {
     pub(super) pool: RedisPool,
     pub(super) subscriptions: Subscriptions,
     pub(super) readiness: Arc<Readiness>,
-    /// How many locks one script looks at.
-    inspected_at_once: usize,
 }
 
-/// How many it may be: they share the 1,024 places that one script looks at, at least 128 for each.
+/// How many locks one script looks at: they share the 1,024 places that it looks at, at least 128 for each.
+/// On a Cluster, where a script may not declare keys of several slots, a node is asked about one at a time.
 const MAX_INSPECTED: usize = 8;
 
 impl RedisStore {
@@ -109,17 +105,13 @@ impl RedisStore {
         let dialer = Arc::new(Dialer::new(config, clock, Some(&runtime))?);
         let preamble = Arc::new(Preamble::new(config));
         // On a Cluster, a call may not declare keys of several slots.
-        let gathers = Arc::<AtomicBool>::default();
-        let sharing = match config.node {
-            None => Sharing::All,
-            Some(_) => Sharing::Quick(Arc::clone(&gathers)),
-        };
+        let gathers: Option<Arc<AtomicBool>> = config.node.as_ref().map(|_| Arc::default());
         let connections = Connections::new(
             Arc::clone(&dialer),
             Arc::clone(&preamble),
             runtime.clone(),
             config.connections,
-            sharing,
+            gathers.clone(),
         );
         let subscriptions = Subscriptions::of_one(Arc::clone(&dialer), runtime.clone());
         let pool = RedisPool::on(config, Arc::clone(&dialer), Some(runtime.clone()))?;
@@ -135,28 +127,10 @@ impl RedisStore {
                 let connection = connections.plain.of_name(&name).connection().clone();
                 Trial { name, connection }
             }),
-            gathers: config.node.as_ref().map(|_| gathers),
+            gathers,
             failed: Arc::default(),
         };
-        Ok(Self {
-            connections,
-            pool,
-            preamble,
-            subscriptions,
-            readiness: Arc::new(readiness),
-            inspected_at_once: if config.node.is_some() { 1 } else { MAX_INSPECTED },
-        })
-    }
-
-    /// A runtime waits at this node of a Cluster: from now on it hears what the node publishes from the node itself.
-    pub(super) fn is_waited_at(
-        &self,
-        runtime: RuntimeId,
-        listener: impl FnOnce() -> Option<Weak<dyn Listener>>,
-    ) {
-        let Preamble { keys, tag, .. } = &*self.preamble;
-        let channel = Channel { plain: keys.channel(runtime), tag: tag.clone() };
-        self.subscriptions.listen_once(runtime, channel, listener);
+        Ok(Self { connections, pool, preamble, subscriptions, readiness: Arc::new(readiness) })
     }
 
     /// What makes its connections.
@@ -216,7 +190,7 @@ pub(crate) fn replied<'a, T: Into<Reply>>(
 impl RedisStore {
     async fn acquire(&self, command: Acquire, deadline: Instant) -> Result<Reply, StoreError> {
         let ttl = command.ttl;
-        let decode = |answer| decode::acquire(answer, ttl);
+        let decode = |answer: &Value| decode::acquire(answer, ttl);
         let reply = self.run(LockCommand::Acquire(command), deadline, decode).await;
         let reply = reply.map_err(|error| error.for_ttl(ttl))?;
         if !matches!(reply, Reply::Acquire(AcquireAnswer::Busy { .. })) {
@@ -259,7 +233,7 @@ impl RedisStore {
         };
         let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
             answer
-                .and_then(|value| decode::acquire(value.answer, waiter.ttl))
+                .and_then(|value| decode::acquire(&value.answer, waiter.ttl))
                 .map_err(|error| error.for_ttl(waiter.ttl).for_lock(&waiter.name))
         };
         answers.into_iter().zip(part).map(named).collect()
@@ -271,7 +245,7 @@ impl RedisStore {
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let renew = async |part: &[Renewal]| {
-            let answers = self.renew_alike(part, part[0].acks, deadline).await;
+            let answers = self.renew_alike(part, deadline).await;
             answers.map_err(|error| error.for_ttl(part[0].ttl))
         };
         // As a rule all need the same.
@@ -294,7 +268,7 @@ impl RedisStore {
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
         let mut seen = Vec::with_capacity(names.len());
-        for part in names.chunks(self.inspected_at_once) {
+        for part in names.chunks(MAX_INSPECTED) {
             let inspected = self.inspect_part(part, deadline).await;
             seen.extend(inspected.map_err(|error| match &names[..] {
                 [name] => error.for_lock(name),
@@ -313,12 +287,14 @@ impl RedisStore {
     ) -> Result<ForceReleaseAnswer, StoreError> {
         let (preamble, of) = (Arc::clone(&self.preamble), name.clone());
         let write = move |to: &mut Cmd| {
-            preamble.write_keys(to, &of);
+            to.arg(&preamble.keys.all(&of));
             preamble.write_settings(to);
             to.arg(id.to_stored()).arg(fence.get());
         };
         let answer = self.run_apart(&scripts::FORCE_RELEASE, 1, write, deadline).await;
-        answer.and_then(decode::force_release).map_err(|error| error.for_lock(&name))
+        answer
+            .and_then(|answer| decode::force_release(&answer))
+            .map_err(|error| error.for_lock(&name))
     }
 }
 
@@ -327,7 +303,6 @@ impl RedisStore {
     async fn renew_alike(
         &self,
         batch: &[Renewal],
-        acks: Replication,
         deadline: Instant,
     ) -> Result<Vec<Result<RenewAnswer, StoreError>>, StoreError> {
         let write = |to: &mut Cmd| {
@@ -340,12 +315,13 @@ impl RedisStore {
             }
         };
         self.readiness.by(deadline).await?;
+        let acks = batch[0].acks;
         let script = if acks.are_asked() { &scripts::RENEW_AND_TOUCH } else { &scripts::RENEW };
         let call = ScriptCall::new(script, batch.len(), &write).waiting_for(acks);
         let connections = self.connections.of(acks);
         let Answered { answer, counted } =
             connections.renew(call, &batch[0].name, deadline).await?;
-        let mut answers = decode::renew(answer, batch.len())?;
+        let mut answers = decode::renew(&answer, batch.len())?;
         if let Err(error) = acknowledged(acks, counted.as_ref()) {
             // A lease that is gone needs no copies.
             let renewed =
@@ -361,7 +337,7 @@ impl RedisStore {
         &self,
         command: LockCommand,
         deadline: Instant,
-        decode: impl FnOnce(Value) -> Result<T, StoreError>,
+        decode: impl FnOnce(&Value) -> Result<T, StoreError>,
     ) -> Result<Reply, StoreError> {
         let (name, acks) = (command.name().clone(), command.acks());
         let reply = async {
@@ -369,19 +345,16 @@ impl RedisStore {
             let connections = self.connections.of(acks);
             let sent = connections.of_name(&name).send(command, deadline).await;
             let Answered { answer, counted } = sent?;
-            let reply = decode(answer)?.into();
-            if acks.are_asked() && needs_acks(&reply) {
-                acknowledged(acks, counted.as_ref())?;
+            let reply = decode(&answer)?.into();
+            if needs_acks(&reply) {
+                let dialer = self.dialer();
+                // If replicas are missing, their master is named.
+                let named = |error| dialer.named_in(dialer.route.epochs().now(), error);
+                acknowledged(acks, counted.as_ref()).map_err(named)?;
             }
             Ok(reply)
         };
-        reply.await.map_err(|error: StoreError| {
-            let dialer = self.dialer();
-            // If replicas are missing, their master is named.
-            let is_named = !error.is_unacknowledged();
-            let error = if is_named { error } else { dialer.named_in(dialer.route.epoch(), error) };
-            error.for_lock(&name)
-        })
+        reply.await.map_err(|error: StoreError| error.for_lock(&name))
     }
 
     /// Looks at so many locks as one script may.
@@ -393,12 +366,12 @@ impl RedisStore {
         let (preamble, of) = (Arc::clone(&self.preamble), names.to_vec());
         let write = move |to: &mut Cmd| {
             for name in &of {
-                preamble.write_keys(to, name);
+                to.arg(&preamble.keys.all(name));
             }
             preamble.write_settings(to);
         };
         let answer = self.run_apart(&scripts::INSPECT, names.len(), write, deadline).await?;
-        decode::inspect(answer, names.len())
+        decode::inspect(&answer, names.len())
     }
 
     /// Runs a script on so many locks on a pooled connection, out of the way of leases.

@@ -108,7 +108,7 @@ impl Subscriber {
             select! {
                 biased;
                 () = receiver.closed.notified() => return,
-                () = dialer.route.left(epoch) => return,
+                () = dialer.route.epochs().left(epoch) => return,
                 () = self.clock.sleep_until(self.clock.now() + SUBSCRIPTION_CHECK) => {}
             }
             if !self.is_wanted() || !self.is_alive(&mut connection).await {
@@ -173,7 +173,7 @@ pub(super) async fn subscribe(
             biased;
             asked = asking.query_async::<Value>(&mut new.connection) => asked,
             // The old master may hang.
-            () = dialer.route.left(new.epoch) => return Err(NotDialed::ended().error),
+            () = dialer.route.epochs().left(new.epoch) => return Err(NotDialed::ended().error),
         };
         asked.map_err(|error| classify_dial(&error))?;
         Ok(new)

@@ -310,11 +310,6 @@ impl StoreError {
         }
         self
     }
-
-    /// Whether the command has certainly not run.
-    pub fn is_definite(&self) -> bool {
-        self.0.kind == StoreErrorKind::Definite
-    }
 }
 
 /// The words of a server may have characters that an error is not to show.

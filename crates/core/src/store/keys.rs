@@ -24,11 +24,6 @@ impl KeyScheme {
         Self { namespace }
     }
 
-    /// The namespace of all names.
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
     /// The string with the lease and the last fence token.
     pub fn lease(&self, name: &LockName) -> String {
         self.tagged(name, LEASE)

@@ -68,7 +68,10 @@ pub trait Ask: LockStore {
         &self,
         request: R,
         deadline: Instant,
-    ) -> impl Future<Output = Result<R::Reply, StoreError>> + Send;
+    ) -> impl Future<Output = Result<R::Reply, StoreError>> + Send {
+        let sending = self.send(request.into(), deadline);
+        async move { of_its_kind(sending.await?) }
+    }
 
     /// Looks at one lock.
     ///
@@ -89,16 +92,7 @@ pub trait Ask: LockStore {
     }
 }
 
-impl<S: LockStore + ?Sized> Ask for S {
-    fn ask<R: Request>(
-        &self,
-        request: R,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<R::Reply, StoreError>> + Send {
-        let sending = self.send(request.into(), deadline);
-        async move { of_its_kind(sending.await?) }
-    }
-}
+impl<S: LockStore + ?Sized> Ask for S {}
 
 /// The reply as one to its command.
 ///

@@ -11,7 +11,7 @@ use leasehold_core::{QuorumSettings, StoreError, StoreErrorKind};
 use leasehold_redis::{
     Greeted, Greeting, ScriptCall,
     classify::classify,
-    decode::{not_understood, shown, text},
+    decode::{ScriptReply, text},
     evaluate, millis, run_in,
 };
 use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
@@ -77,12 +77,10 @@ impl Boot {
         let call = ScriptCall::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
         let told = told.map_err(|error| classify(&error).not_sent())?.answer;
-        let Value::Array(parts) = &told else { return Err(not_understood(&shown(&told))) };
-        let [Value::Int(rest), Value::Int(most), Value::Int(has_lost)] = parts[..] else {
-            return Err(not_understood(&shown(&told)));
-        };
-        self.longest.fetch_max(u64::try_from(most).unwrap_or(0), Ordering::Relaxed);
-        if has_lost == 1 {
+        let told = ScriptReply::new(&told)?;
+        let (rest, most, has_lost) = (told.number(0)?, told.number(1)?, told.number(2)? == 1);
+        self.longest.fetch_max(most, Ordering::Relaxed);
+        if has_lost {
             tracing::warn!(
                 node = %self.place,
                 counts_in_ms = rest,

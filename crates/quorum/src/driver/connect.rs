@@ -8,7 +8,7 @@ use leasehold_core::{
     AcquisitionId, Clock, FencePolicy, Instant, RuntimeId, StoreError, StoreErrorKind,
     SystemEntropy, within,
 };
-use leasehold_redis::{Endpoint, RedisConfig, classify::unanswered, probe};
+use leasehold_redis::{Endpoint, RedisConfig, classify::unanswered, millis, probe};
 use tokio::runtime::Handle;
 
 use super::node::RedisNode;
@@ -45,7 +45,7 @@ pub async fn connect_quorum(
         let Some(rest) = rest(&looks)? else { return Ok(store) };
         if clock.now() + rest > until {
             let what = "no majority of the quorum counts yet; locks are granted from then on";
-            tracing::warn!(in_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX), "{what}");
+            tracing::warn!(in_ms = millis(rest), "{what}");
             return Ok(store);
         }
         clock.sleep_until(clock.now() + rest + Duration::from_millis(2)).await;

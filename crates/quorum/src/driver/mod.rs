@@ -1,6 +1,5 @@
 //! The nodes of a quorum: independent masters, each with connections of its own.
 
-mod answer;
 mod boot;
 mod connect;
 mod dialect;

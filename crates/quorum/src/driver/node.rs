@@ -10,15 +10,14 @@ use leasehold_core::{
 };
 use leasehold_redis::{
     Answered, Batcher, Connection, Dialer, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
-    ScriptCall, Sharing, Subscriptions, connection_number, scan_step,
+    ScriptCall, Subscriptions, connection_number, scan_step,
 };
 use redis::Cmd;
 use tokio::runtime::Handle;
 
 use super::{
-    answer::answer,
     boot::{Boot, Longest},
-    dialect::NodeDialect,
+    dialect::{NodeDialect, answer},
     scripts,
 };
 use crate::{NodeCommand, NodeReply, QuorumNode};
@@ -53,7 +52,7 @@ impl RedisNode {
         let batcher = || {
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
             let connection = Connection::new(dialer, runtime.clone(), Some(greeting));
-            Batcher::new(connection, Arc::clone(&dialect), Sharing::All, false)
+            Batcher::new(connection, Arc::clone(&dialect), None, false)
         };
         let commands = (0..config.connections).map(|_| batcher()).collect();
         let subscriptions = Subscriptions::of_one(Arc::clone(&dialer), runtime.clone());
@@ -81,10 +80,6 @@ impl RedisNode {
         Ok(())
     }
 
-    fn batcher_of(&self, name: &LockName) -> &Arc<Batcher<NodeDialect>> {
-        &self.commands[connection_number(name, self.commands.len())]
-    }
-
     fn decode(&self, command: &NodeCommand, answered: Result<Answered, StoreError>) -> NodeReply {
         let decoded = answered.and_then(|answered| answer(&command.word, &answered.answer));
         decoded.map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
@@ -93,7 +88,8 @@ impl RedisNode {
 
 impl QuorumNode for RedisNode {
     async fn send(&self, command: NodeCommand, deadline: Instant) -> NodeReply {
-        let answered = self.batcher_of(&command.name).send(command.clone(), deadline).await;
+        let number = connection_number(&command.name, self.commands.len());
+        let answered = self.commands[number].send(command.clone(), deadline).await;
         self.decode(&command, answered)
     }
 
@@ -123,13 +119,9 @@ impl QuorumNode for RedisNode {
     }
 
     fn is_ready(&self) -> bool {
-        let away = self.commands.iter().filter(|batcher| !batcher.connection().is_ready());
-        let mut is_ready = true;
-        for batcher in away {
-            batcher.connection().prepare();
-            is_ready = false;
-        }
-        is_ready
+        let connections = self.commands.iter().map(|batcher| batcher.connection());
+        let away = connections.filter(|connection| !connection.is_ready());
+        away.inspect(|connection| connection.prepare()).count() == 0
     }
 
     /// The next connections set the mark.

@@ -107,28 +107,22 @@ impl RedisAddress {
     /// The Sentinels that know where the server is; `None` for another kind of address.
     #[doc(hidden)]
     pub fn sentinels(&self) -> Option<&SentinelGroup> {
-        match &self.servers {
-            Servers::Master(group) => Some(group),
-            _ => None,
-        }
+        let Servers::Master(group) = &self.servers else { return None };
+        Some(group)
     }
 
     /// All nodes of a quorum; `None` for another kind of address.
     #[doc(hidden)]
     pub fn quorum(&self) -> Option<&[Endpoint]> {
-        match &self.servers {
-            Servers::Quorum(nodes) => Some(nodes),
-            _ => None,
-        }
+        let Servers::Quorum(nodes) = &self.servers else { return None };
+        Some(nodes)
     }
 
     /// Some nodes of a Cluster; `None` for another kind of address.
     #[doc(hidden)]
     pub fn cluster(&self) -> Option<&[Endpoint]> {
-        match &self.servers {
-            Servers::Cluster(nodes) => Some(nodes),
-            _ => None,
-        }
+        let Servers::Cluster(nodes) = &self.servers else { return None };
+        Some(nodes)
     }
 }
 

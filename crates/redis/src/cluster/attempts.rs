@@ -35,32 +35,30 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
 impl<N: Send + Sync + 'static> Attempts<'_, N> {
     /// The node to which the command is sent next.
     pub(crate) async fn next(&mut self) -> Result<Arc<N>, StoreError> {
-        let may_have_run = self.may_have_run;
-        self.next_node().await.map_err(|error| ended(error, may_have_run))
-    }
-
-    async fn next_node(&mut self) -> Result<Arc<N>, StoreError> {
         let (topology, clock) = (self.topology, self.topology.clock());
-        if let Some(refused) = self.refused.take()
-            && let Some(pause) = self.policy.pause(SystemEntropy.fraction())
-        {
-            let until = clock.now() + pause;
-            if until >= self.deadline {
-                return Err(refused);
+        let next = async {
+            if let Some(refused) = self.refused.take()
+                && let Some(pause) = self.policy.pause(SystemEntropy.fraction())
+            {
+                let until = clock.now() + pause;
+                if until >= self.deadline {
+                    return Err(refused);
+                }
+                clock.sleep_until(until).await;
             }
-            clock.sleep_until(until).await;
-        }
-        let (node, store) = if let Some(endpoint) = self.policy.ask() {
-            let node = topology.node_at(&endpoint)?;
-            let asking = topology.asking(&node)?;
-            (node, asking)
-        } else {
-            let node = topology.owner(self.policy.slot(), self.deadline).await?;
-            let store = Arc::clone(&node.store);
-            (node, store)
+            let (node, store) = if let Some(endpoint) = self.policy.ask() {
+                let node = topology.node_at(&endpoint)?;
+                let asking = topology.asking(&node)?;
+                (node, asking)
+            } else {
+                let node = topology.owner(self.policy.slot(), self.deadline).await?;
+                let store = Arc::clone(&node.store);
+                (node, store)
+            };
+            self.at = Some(node);
+            Ok(store)
         };
-        self.at = Some(node);
-        Ok(store)
+        next.await.map_err(|error| ended(error, self.may_have_run))
     }
 
     /// The answer, unless the command is to be sent again.

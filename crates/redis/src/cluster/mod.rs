@@ -2,7 +2,6 @@
 
 mod attempts;
 mod choice;
-mod known_nodes;
 mod owners;
 mod probe;
 mod redirect;
@@ -12,7 +11,6 @@ mod topology;
 mod view;
 
 pub use choice::{Choice, Probe, choose};
-pub(super) use known_nodes::{KnownNodes, unknown_node};
 pub use owners::SlotOwners;
 pub use probe::{ClusterMaster, masters};
 pub(super) use redirect::is_elsewhere;
@@ -21,3 +19,4 @@ pub use slot::{slot_of, slot_of_lock};
 pub use store::{ClusterStore, probe_in};
 pub(super) use topology::ClusterTopology;
 pub use view::View;
+pub(super) use view::{KnownNodes, unknown_node};

@@ -14,11 +14,6 @@ pub struct SlotOwners<N> {
 }
 
 impl<N> SlotOwners<N> {
-    /// Nothing is known.
-    pub fn new() -> Self {
-        Self { view: None, masters: Vec::new(), moved: BTreeMap::new() }
-    }
-
     /// The last view.
     pub fn view(&self) -> Option<&View> {
         self.view.as_ref()
@@ -52,9 +47,10 @@ impl<N> SlotOwners<N> {
     }
 }
 
+/// Nothing is known.
 impl<N> Default for SlotOwners<N> {
     fn default() -> Self {
-        Self::new()
+        Self { view: None, masters: Vec::new(), moved: BTreeMap::new() }
     }
 }
 
@@ -68,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_redirection_counts_until_the_next_view() {
-        let mut owners = SlotOwners::new();
+        let mut owners = SlotOwners::default();
         assert_eq!(owners.of(3), None);
         assert!(owners.settle(&view(1)));
         owners.replace(view(1), vec![(0..=8, 'a'), (10..=16_383, 'b')]);

@@ -14,8 +14,7 @@ use tokio::{sync, task::JoinSet};
 
 use super::{
     choice::{Choice, Probe, choose, is_enough},
-    known_nodes::unknown_node,
-    view::View,
+    view::{View, unknown_node},
 };
 use crate::{
     classify::{NOT_THERE, NotDialed, classify_dial},
@@ -229,8 +228,7 @@ impl Prober {
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None);
         let mut connection = self.login.connect(&client, &config).await?;
-        let set_up = self.login.set_up(&mut connection).await;
-        set_up.map_err(|error| NotDialed::because(&error))?;
+        self.login.set_up(&mut connection).await?;
         let view = view_of(&mut connection, &endpoint).await?;
         Ok((view, AskedNode { endpoint, connection }))
     }
@@ -243,7 +241,7 @@ async fn view_of(
     let mut asked = redis::pipe();
     asked.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
     let asked: Result<(Value, Value), RedisError> = asked.query_async(connection).await;
-    let (info, slots) = asked.map_err(|error| no_view(&first_of(error)))?;
+    let (info, slots) = asked.map_err(|error| no_view(first_of(error)))?;
     View::read(&info, &slots, endpoint).ok_or_else(|| {
         let what = format!("the server at {endpoint} does not tell who owns the slots");
         StoreError::new(StoreErrorKind::Config, what, "use a server that imitates Redis fully")
@@ -274,14 +272,14 @@ fn first_of(error: RedisError) -> RedisError {
     first.map_or(error, RedisError::from)
 }
 
-fn no_view(error: &RedisError) -> NotDialed {
+fn no_view(error: RedisError) -> NotDialed {
     let words = error.to_string();
     let (what, remedy) = if words.contains("cluster support disabled") {
         ("the server is not a node of a Cluster", "write redis://host:port for a single server")
     } else if words.contains("unknown command") {
         ("what answers is not a node of a Cluster", "write the addresses of its nodes")
     } else {
-        return NotDialed::because(error);
+        return error.into();
     };
     StoreError::new(StoreErrorKind::Config, what, remedy).as_answer().into()
 }

@@ -21,8 +21,9 @@ use super::{
     topology::ClusterTopology,
 };
 use crate::{
+    channel::Channel,
+    command::Preamble,
     config::RedisConfig,
-    dialer::Dialer,
     store::{RedisStore, probe_named, replied},
     subscriber::Subscriptions,
 };
@@ -101,15 +102,18 @@ impl ClusterStore {
         let watched = Arc::clone(&nodes);
         watching.spawn_on(async move { watched.watch().await }, &runtime);
         let dialed = Arc::clone(&nodes);
-        let next_dialer = move || Arc::clone(&dialed).any_dialer().boxed();
+        // One master after the other.
+        let next_dialer = move || {
+            let nodes = Arc::clone(&dialed);
+            async move {
+                let node = nodes.any(nodes.clock().now() + nodes.limit()).await?;
+                Ok(Arc::clone(node.store.dialer()))
+            }
+            .boxed()
+        };
         let subscriptions = Subscriptions::new(Arc::new(next_dialer), clock, runtime);
         let (listeners, keys) = (Mutex::default(), config.keys.clone());
         Ok(Self { nodes, subscriptions, listeners, keys, _watching: watching })
-    }
-
-    /// The names of the store's keys.
-    pub fn keys(&self) -> &KeyScheme {
-        &self.keys
     }
 }
 
@@ -166,7 +170,7 @@ impl LockStore for ClusterStore {
         listeners.retain(|_, listener| listener.strong_count() > 0);
         listeners.insert(runtime, Weak::clone(&listener));
         drop(listeners);
-        self.subscriptions.listen(runtime, self.keys().channel(runtime), listener);
+        self.subscriptions.listen(runtime, self.keys.channel(runtime), listener);
     }
 
     fn shard(&self, name: &LockName) -> usize {
@@ -184,14 +188,11 @@ impl ClusterStore {
         deadline: Instant,
         take: fn(Reply) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let runtime = waiting_runtime(&command);
         let mut attempts = self.nodes.attempts(slot_of_lock(&name), deadline);
         loop {
             let node = attempts.next().await.map_err(|error| error.for_lock(&name))?;
             let reply = node.send(command.clone(), deadline).await;
-            if let (Some(runtime), Ok(reply)) = (runtime, &reply)
-                && is_queued(reply)
-            {
+            if let Some(runtime) = reply.as_ref().ok().and_then(|reply| queued(&command, reply)) {
                 self.hear_directly(&node, runtime);
             }
             if let Some(reply) = attempts.settle(reply.and_then(take)) {
@@ -257,39 +258,29 @@ impl ClusterStore {
 
     /// A runtime that waits at a master gets its messages from there.
     fn hear_directly(&self, node: &RedisStore, runtime: RuntimeId) {
-        if !node.dialer().is_asking() {
-            node.is_waited_at(runtime, || self.listeners.lock().get(&runtime).cloned());
+        if node.dialer().is_asking() {
+            return;
         }
+        let Preamble { keys, tag, .. } = &*node.preamble;
+        let channel = Channel { plain: keys.channel(runtime), tag: tag.clone() };
+        let listener = || self.listeners.lock().get(&runtime).cloned();
+        node.subscriptions.listen_once(runtime, channel, listener);
     }
 }
 
-/// The runtime that waits if a command about one lock queues it.
-fn waiting_runtime(command: &Command) -> Option<RuntimeId> {
-    let id = match command {
-        Command::Acquire(acquire) => acquire.id,
-        Command::Heartbeat(Heartbeats { batch, .. }) => batch.first()?.id,
-        Command::Release(release) => release.id,
+/// The runtime that waits at a node, if that has queued it by its reply to a command about one lock.
+fn queued(command: &Command, reply: &Reply) -> Option<RuntimeId> {
+    let id = match (command, reply) {
+        (Command::Acquire(acquire), Reply::Acquire(AcquireAnswer::Queued(_))) => acquire.id,
+        (Command::Release(release), Reply::Release(ReleaseAnswer::NextQueued(_))) => release.id,
+        (Command::Heartbeat(Heartbeats { batch, .. }), Reply::Heartbeat(replies))
+            if matches!(replies[..], [Ok(AcquireAnswer::Queued(_))]) =>
+        {
+            batch.first()?.id
+        }
         _ => return None,
     };
     Some(id.runtime())
-}
-
-fn is_queued(reply: &Reply) -> bool {
-    match reply {
-        Reply::Acquire(AcquireAnswer::Queued(_)) | Reply::Release(ReleaseAnswer::NextQueued(_)) => {
-            true
-        }
-        Reply::Heartbeat(replies) => matches!(replies[..], [Ok(AcquireAnswer::Queued(_))]),
-        _ => false,
-    }
-}
-
-impl ClusterTopology<RedisStore> {
-    /// What connects to one master after the other.
-    async fn any_dialer(self: Arc<Self>) -> Result<Arc<Dialer>, StoreError> {
-        let node = self.any(self.clock().now() + self.limit()).await?;
-        Ok(Arc::clone(node.store.dialer()))
-    }
 }
 
 impl fmt::Debug for ClusterStore {

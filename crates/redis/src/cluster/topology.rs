@@ -15,19 +15,18 @@ use redis::ConnectionInfo;
 use tokio::{runtime::Handle, select, sync::Notify};
 
 use super::{
-    known_nodes::KnownNodes,
     owners::SlotOwners,
     probe::{KnownCluster, Prober, Wanted},
     slot::tag_in,
-    view::View,
+    view::{KnownNodes, View},
 };
 use crate::{
     address::RedisAddress,
-    args::millis,
     classify::{classify_dial, no_runtime, not_in_time},
     config::{NodeSettings, RedisConfig},
     durations::{CLUSTER_REFRESHES, FAILURE_LASTS, NODE_REMEMBERED},
     endpoint::Endpoint,
+    script::millis,
 };
 
 /// Makes what commands for a node are sent with, of its configuration and its slots.
@@ -99,7 +98,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         open: OpenNode<N>,
     ) -> Arc<Self> {
         let state =
-            TopologyState { owners: SlotOwners::new(), nodes: BTreeMap::new(), next_number: 0 };
+            TopologyState { owners: SlotOwners::default(), nodes: BTreeMap::new(), next_number: 0 };
         Arc::new(Self {
             prober: Arc::new(Prober::new(config, Arc::clone(&clock))),
             members: Arc::default(),
@@ -153,8 +152,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         self.known_owner(slot).ok_or_else(|| {
             self.missed();
             let what = format!("no master of the Cluster owns the slot {slot}");
-            self.error(
-                StoreErrorKind::Definite,
+            self.unowned(
                 what,
                 "wait while the Cluster replaces a master; if that lasts, give the slot an owner, as CLUSTER INFO tells",
             )
@@ -183,7 +181,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         masters.get(turn % masters.len().max(1)).cloned().ok_or_else(|| {
             let what = "no node of the Cluster owns a slot";
-            self.error(StoreErrorKind::Definite, what, "set the Cluster up, as CLUSTER INFO tells")
+            self.unowned(what, "set the Cluster up, as CLUSTER INFO tells")
         })
     }
 
@@ -353,13 +351,13 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         Ok(())
     }
 
-    fn error(
+    /// The error of a command whose slot nobody owns.
+    fn unowned(
         &self,
-        kind: StoreErrorKind,
         what: impl Into<std::borrow::Cow<'static, str>>,
         remedy: &'static str,
     ) -> StoreError {
-        let error = StoreError::new(kind, what, remedy).as_answer();
+        let error = StoreError::new(StoreErrorKind::Definite, what, remedy).as_answer();
         error.from_endpoint(self.config.address.to_string())
     }
 }

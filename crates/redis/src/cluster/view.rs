@@ -1,9 +1,10 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
-use redis::Value;
+use leasehold_core::{Mutex, StoreError, StoreErrorKind};
+use redis::{RedisError, Value, aio::MultiplexedConnection};
 
 use super::slot::SLOTS;
-use crate::{decode::text, endpoint::Endpoint};
+use crate::{classify::NOT_THERE, decode::text, endpoint::Endpoint};
 
 /// Which master owns which slots, as one node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,12 +50,44 @@ impl View {
     }
 }
 
+/// The nodes of the Cluster that a process knows, by their ids. A new connection has to lead to that
+/// Cluster: the address of a node that died may belong to a node of another Cluster by now.
+#[derive(Debug, Default)]
+pub(crate) struct KnownNodes(Mutex<BTreeMap<String, Endpoint>>);
+
+impl KnownNodes {
+    /// These nodes are known from now on.
+    pub(super) fn know(&self, view: &View) {
+        *self.0.lock() = view.nodes.clone();
+    }
+
+    /// Asks the server of a new connection for its Cluster. Returns whether that is the known one.
+    pub(crate) async fn has(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<bool, RedisError> {
+        let slots: Value = redis::cmd("CLUSTER").arg("SLOTS").query_async(connection).await?;
+        Ok(matches!(slots, Value::Array(slots) if self.are_of(&slots)))
+    }
+
+    /// Whether an answer to `CLUSTER SLOTS` is of the known Cluster. Where no ids are known,
+    /// nobody can be told from another.
+    fn are_of(&self, slots: &[Value]) -> bool {
+        // Only the ids count here.
+        let teller = Endpoint { host: String::new(), port: 0 };
+        are_of(&nodes(slots, &teller), &self.0.lock())
+    }
+}
+
+/// The error of a connection to a node of another Cluster, or of none.
+pub(crate) fn unknown_node() -> StoreError {
+    let what = "the server does not name the nodes of the Cluster that this process knows";
+    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+}
+
 /// Whether some nodes and the known ones are of one Cluster: they have most nodes of the smaller of
 /// both in common. One is not enough: who leaves a Cluster keeps its id, and may join another one.
-pub(super) fn are_of(
-    nodes: &BTreeMap<String, Endpoint>,
-    known: &BTreeMap<String, Endpoint>,
-) -> bool {
+fn are_of(nodes: &BTreeMap<String, Endpoint>, known: &BTreeMap<String, Endpoint>) -> bool {
     let common = nodes.keys().filter(|id| known.contains_key(*id)).count();
     known.is_empty() || common * 2 > nodes.len().min(known.len())
 }
@@ -69,7 +102,7 @@ fn owner(range: &Value, teller: &Endpoint) -> Option<(RangeInclusive<u16>, Endpo
 }
 
 /// The nodes in the answer to `CLUSTER SLOTS` of the node at `teller`, by their ids.
-pub(crate) fn nodes(slots: &[Value], teller: &Endpoint) -> BTreeMap<String, Endpoint> {
+fn nodes(slots: &[Value], teller: &Endpoint) -> BTreeMap<String, Endpoint> {
     let of_range = |range: &Value| match range {
         Value::Array(range) => {
             range.iter().skip(2).filter_map(|node| named(node, teller)).collect()
@@ -97,10 +130,8 @@ fn endpoint(node: &Value, teller: &Endpoint) -> Option<Endpoint> {
 }
 
 fn number(value: &Value) -> Option<u16> {
-    match value {
-        Value::Int(number) => u16::try_from(*number).ok(),
-        _ => None,
-    }
+    let Value::Int(number) = value else { return None };
+    u16::try_from(*number).ok()
 }
 
 #[cfg(test)]
@@ -179,6 +210,30 @@ mod tests {
         assert_eq!(View::read(&info, &Value::Array(vec![Value::Nil]), &teller), None);
     }
 
+    fn company(ids: &[&str]) -> Vec<Value> {
+        let node = |id: &&str| Value::Array(vec![bulk("h"), Value::Int(1), bulk(id)]);
+        let range = [Value::Int(0), Value::Int(8)].into_iter().chain(ids.iter().map(node));
+        vec![Value::Array(range.collect())]
+    }
+
+    #[test]
+    fn a_node_is_known_by_the_company_it_keeps() {
+        let members = KnownNodes::default();
+        assert!(members.are_of(&company(&["x"])), "none is known");
+        let endpoint = Endpoint { host: "h".into(), port: 1 };
+        let view = |ids: &[&str]| View {
+            is_ok: true,
+            epoch: 1,
+            owners: Vec::new(),
+            nodes: ids.iter().map(|id| ((*id).to_owned(), endpoint.clone())).collect(),
+        };
+        members.know(&view(&["a", "b"]));
+        assert!(members.are_of(&company(&["new", "a", "b"])));
+        assert!(!members.are_of(&company(&["x", "b"])) && !members.are_of(&[]));
+        members.know(&view(&[]));
+        assert!(members.are_of(&company(&["x"])));
+    }
+
     proptest! {
         #![proptest_config(config())]
 
@@ -194,7 +249,7 @@ mod tests {
                 for (range, _) in &view.owners {
                     prop_assert!(range.start() <= range.end() && *range.end() < SLOTS, "{range:?}");
                 }
-                let (masters, mut owners) = (view.owners.clone(), SlotOwners::new());
+                let (masters, mut owners) = (view.owners.clone(), SlotOwners::default());
                 owners.replace(view, masters);
                 for slot in [0, 1, SLOTS - 1, u16::MAX] {
                     owners.of(slot);

@@ -26,16 +26,16 @@ proptest! {
     #[test]
     fn every_answer_of_a_script_is_read(reply in replies(), asked in 0..4_usize) {
         let ttl = Ttl::new(Duration::from_secs(30)).unwrap();
-        is_short(decode::acquire(reply.clone(), ttl));
-        is_short(decode::hold(reply.clone()));
-        is_short(decode::release(reply.clone()));
-        is_short(decode::withdraw(reply.clone()));
-        is_short(decode::force_release(reply.clone()));
+        is_short(decode::acquire(&reply, ttl));
+        is_short(decode::hold(&reply));
+        is_short(decode::release(&reply));
+        is_short(decode::withdraw(&reply));
+        is_short(decode::force_release(&reply));
         is_short(decode::scan(reply.clone()));
         is_short::<()>(decode::refusal(&reply).map_or(Ok(()), |words| Err(classify_words(words))));
         for reply in [reply.clone(), Value::Array(vec![reply; asked])] {
-            is_short(decode::renew(reply.clone(), asked));
-            match decode::inspect(reply, asked) {
+            is_short(decode::renew(&reply, asked));
+            match decode::inspect(&reply, asked) {
                 Ok(each) => each.into_iter().for_each(is_short),
                 failed => is_short(failed),
             }
