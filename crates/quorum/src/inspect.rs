@@ -35,7 +35,7 @@ impl LockView {
         self.leases.iter().map(alike).max_by_key(Vec::len).unwrap_or_default()
     }
 
-    /// Whether a majority has answered, and the missing answers cannot change the result.
+    /// Whether a majority has answered, and the missing answers cannot change whether the lock is held.
     fn is_clear(&self, nodes: usize) -> bool {
         let (most, needed) = (self.most().len(), majority(nodes));
         self.answered >= needed && (most >= needed || most + nodes - self.answered < needed)

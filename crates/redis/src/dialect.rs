@@ -36,7 +36,7 @@ pub trait Dialect: Send + Sync + 'static {
     fn write<'a>(&self, to: &mut Cmd, commands: impl Iterator<Item = &'a Self::Command> + Clone);
 
     /// The script of a call that declares no keys and serves the fast path of some commands alone
-    /// (ADR 0035), if there is one.
+    /// (ADR 0035), if there is one. A dialect that has one also has the two functions below.
     fn gathered() -> Option<&'static Script> {
         None
     }

@@ -13,6 +13,7 @@ use super::{duration::duration, exit_code::ExitCode};
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, disable_help_subcommand = true)]
 pub(crate) struct Program {
+    // The last of the options: what follows would stand under its heading in the help.
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     #[command(subcommand)]

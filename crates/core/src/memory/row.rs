@@ -121,7 +121,8 @@ pub enum Part {
     Marks,
 }
 
-/// The rows of all names; a row goes when nothing of it is left.
+/// The rows of all names; a row goes when nothing of it is left. Instants here are times since the Unix epoch, as
+/// a server has them, not those of a local clock.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
     rows: NameMap<Row>,

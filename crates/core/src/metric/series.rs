@@ -341,8 +341,8 @@ impl Metrics {
         Arc::new(ClassMetrics::new(class.clone()))
     }
 
-    /// Describes every metric and shows the counters and gauges to the recorder, gauges as they stand at
-    /// `now`.
+    /// Describes every metric, and shows the counters and the gauges of the classes to the recorder, gauges as
+    /// they stand at `now`.
     pub fn show(&self, now: Instant) {
         describe_metrics();
         self.store.show();

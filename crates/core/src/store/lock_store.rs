@@ -18,8 +18,8 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 // ADR 0002
 pub trait LockStore: fmt::Debug + Send + Sync + 'static {
     /// Sends a command, whose reply is of the same kind. It resolves by `deadline`, as
-    /// [`Indeterminate`](StoreErrorKind::Indeterminate) if nothing was heard by then; `on_store` sees
-    /// to that with a timer.
+    /// [`Indeterminate`](StoreErrorKind::Indeterminate) if nothing was heard by then; a runtime that is
+    /// given a store of others sees to that with a timer.
     ///
     /// # Errors
     ///

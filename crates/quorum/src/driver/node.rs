@@ -121,6 +121,7 @@ impl QuorumNode for RedisNode {
     fn is_ready(&self) -> bool {
         let connections = self.commands.iter().map(|batcher| batcher.connection());
         let away = connections.filter(|connection| !connection.is_ready());
+        // All of them are prepared.
         away.inspect(|connection| connection.prepare()).count() == 0
     }
 

@@ -173,6 +173,7 @@ impl Drop for Engine {
         if self.is_forked() {
             // What they have inside may wait for threads that are not there.
             mem::forget((Arc::clone(&self.store), Arc::clone(&self.clock), self.executor.clone()));
+            self.outbox.forget();
             return;
         }
         // The watchdog ends with its handle.

@@ -90,7 +90,7 @@ impl Engine {
         let cleanups = self.make_pending(&mut env, entry);
         let evicted = self.names.on_applied(entry, &env);
         let mut effects = env.effects;
-        if effects.ended.is_some() || effects.kept.is_some() {
+        if effects.ended.is_some() || effects.kept.is_some() || effects.settled.is_some() {
             effects.metrics.get_or_insert_with(|| Arc::clone(&entry.metrics));
         }
         if entry.state.is_done() {

@@ -150,6 +150,11 @@ impl Outbox {
         }
     }
 
+    /// Leaves what is pending as it is, in a fork: to give a permit back may wait for a thread that is not there.
+    pub(super) fn forget(&mut self) {
+        mem::forget(mem::take(&mut self.state.get_mut().deliveries));
+    }
+
     /// The locks of releases that are under way.
     pub(super) fn closed(&self) -> BTreeSet<LockName> {
         self.state.lock().closed().cloned().collect()

@@ -63,8 +63,8 @@ impl Cleanup {
         Some(Self { sending: Some(Box::new(sending)) })
     }
 
-    /// Waits until the command is done: until `until` at most, or without it as long as the first copy may
-    /// take. Otherwise it goes on in the runtime.
+    /// Waits until the command is done: until `until` at most, and once a copy has failed no longer than the
+    /// first copy may take. Otherwise it goes on in the runtime.
     ///
     /// `is_enough`: a copy that failed also ends the wait.
     pub(crate) async fn wait(
@@ -203,9 +203,12 @@ impl Sending {
     /// Counts the answer, and passes it to the state of the name.
     fn on_reply(&mut self, answer: TimedAnswer<ReleaseAnswer>) {
         let Self { engine, delivery, rules, .. } = self;
-        // First: what it logs may panic in a subscriber, and the command has not ended then.
-        if let Ok(ReleaseAnswer::NextGranted(granted)) = &answer.result {
-            engine.saw(answer.sent_at, &delivery.name, granted);
+        let granted = match &answer.result {
+            Ok(ReleaseAnswer::NextGranted(granted)) => Some(granted.clone()),
+            _ => None,
+        };
+        if let Some(granted) = &granted {
+            engine.watermarks.saw(answer.sent_at, &delivery.name, granted.last);
         }
         let jitter = answer.result.as_ref().err().map(|_| engine.entropy.fraction());
         rules.on_reply(engine.clock.now(), jitter.unwrap_or_default(), &answer.result);
@@ -229,6 +232,10 @@ impl Sending {
             .with(&delivery.name, |entry, env| entry.state.on_release_reply(env, turn, answer));
         if is_transient && repeats == Some(false) {
             rules.on_next_turn();
+        }
+        // Last: a subscriber may panic.
+        if let Some(granted) = granted {
+            engine.report_regression(&delivery.name, &granted);
         }
     }
 

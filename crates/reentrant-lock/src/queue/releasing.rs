@@ -24,8 +24,8 @@ pub(crate) struct NextTurn;
 impl NameState {
     /// The lease with `token` is released. Its turn could be believed in until `until`. If the lock
     /// is to stay closed until `closed_until`, that ends the turn. Returns the release that the holder
-    /// sends; `None` if the turn goes on, or if the runtime sends it, for tasks that wait or for a guard
-    /// that was dropped.
+    /// sends; `None` if the turn goes on, if the runtime sends it, for tasks that wait or for a guard that was
+    /// dropped, or if the lease was over.
     pub(crate) fn on_release(
         &mut self,
         env: &mut Env<'_>,

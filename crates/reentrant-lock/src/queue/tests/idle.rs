@@ -65,7 +65,7 @@ fn an_idle_turn_ends_while_enough_belief_is_left_to_enter() {
     let (mut scene, _) = kept(25_000, 20);
     idles(&mut scene, 10);
     scene.pass(19_499);
-    assert!(scene.with(NameState::on_timer).1.send.is_none());
+    assert!(sends_nothing(&scene.with(NameState::on_timer).1));
     scene.pass(1);
     ends_as(&scene.with(NameState::on_timer).1, KeptOutcome::Lapsed);
 }
@@ -224,7 +224,7 @@ fn a_task_that_waits_is_not_offered_what_is_left_of_an_old_turn() {
 #[test]
 fn what_is_released_after_the_runtime_closed_is_not_kept() {
     let (mut scene, _) = kept(1_000, 20);
-    assert!(scene.with(NameState::on_close).1.send.is_none(), "its holder goes on");
+    assert!(sends_nothing(&scene.with(NameState::on_close).1), "its holder goes on");
     assert!(scene.release(10).0.is_some());
 }
 
