@@ -131,7 +131,7 @@ async fn ask<N: QuorumNode>(
         let outcome = vote(quorum, claim, candidate, one_first, deadline).await?;
         let VoteOutcome::Split(refusal) = outcome else { return Ok(outcome) };
         candidate.waited = candidate.waited.max(refusal.waited);
-        // Whoever waits behind others pauses longer, so that they ask first.
+        // The more acquisitions wait before this one, the longer it pauses: those ask first.
         let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
         let pause = backoff(STEPS_BACK, steps + behind, quorum.entropy.fraction());
         let until = quorum.clock.now() + pause;

@@ -107,8 +107,8 @@ async fn no_turn_is_lost_while_a_slot_moves_under_shared_calls() {
         tokio::time::sleep(TORN).await;
         block_in_place(|| cluster.end_migration(slot));
     }
-    // Who has met others goes alone for a while, on a fast machine for most of the time; and after a move, calls are
-    // shared again after ten seconds at the latest.
+    // Commands about a lock that several tasks wanted go alone for a while, and after a move nothing is shared for up
+    // to ten seconds.
     scene.is_mixed.store(false, Ordering::SeqCst);
     let turns = || scene.added.load(Ordering::SeqCst);
     let (mut before, mut least) = ((calls(&cluster), turns()), u64::MAX);
