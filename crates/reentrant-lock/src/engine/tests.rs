@@ -1,11 +1,19 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Fence, LockName, LockStore, MemoryStore, RuntimeLabel,
-    SystemClock, SystemEntropy,
+    AcquisitionId, Clock, Entropy, Fence, Instant, LockName, LockStore, MemoryStore, RuntimeId,
+    RuntimeLabel, SystemClock, SystemEntropy,
     lease::{LeaseEnd, LossReason},
-    store::{Granted, Inspection, LeaseRecord, Listener, Push},
+    store::{
+        AcquireAnswer, Command, Granted, Inspection, LeaseRecord, Listener, Push, ReleaseAnswer,
+        Reply, StoreFuture,
+    },
 };
+use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use crate::{
     Engine, EngineParts, Executor, Guard, LeaseLost, ReentrantLock, ReleaseError, Timing,
@@ -140,4 +148,69 @@ async fn a_grant_that_nobody_waits_for_moves_no_watermark() {
     engine.on_push(granted(guard.name(), turn, 1));
     assert_eq!(mark(), before);
     assert!(guard.is_held());
+}
+
+/// A store whose turns have one fence, and which has lost data by the second.
+#[derive(Debug)]
+struct LosesData;
+
+impl LockStore for LosesData {
+    fn send(&self, command: Command, _: Instant) -> StoreFuture<'_, Reply> {
+        let granted = |fence: u64, regressed| {
+            let first = Fence::try_from(fence).expect("a fence");
+            let (remaining, contended) = (Duration::from_secs(60), false);
+            Granted { first, last: first, remaining, contended, regressed }
+        };
+        let reply = match command {
+            Command::Acquire(_) => AcquireAnswer::Granted(granted(1, false)).into(),
+            Command::Release(release) if release.next.is_some() => {
+                ReleaseAnswer::NextGranted(granted(2, true)).into()
+            }
+            Command::Release(_) => ReleaseAnswer::Released.into(),
+            other => unreachable!("nobody sends {}", other.word()),
+        };
+        Box::pin(ready(Ok(reply)))
+    }
+
+    fn listen(&self, _: RuntimeId, _: Weak<dyn Listener>) {}
+}
+
+/// Panics at each error of the log.
+struct Panics;
+
+impl Subscriber for Panics {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::ERROR
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        panic!("a log that panics");
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn a_log_that_panics_keeps_nobody_from_the_next_turn() {
+    let store: Arc<dyn LockStore> = Arc::new(LosesData);
+    let (engine, lock) = engine_on(&store);
+    let guard = lock.acquire().await.expect("a free lock");
+    let waiting = tokio::spawn(lock.acquire().into_future());
+    tokio::task::yield_now().await;
+    let log = tracing::subscriber::set_default(Panics);
+    drop(guard);
+    let next = waiting.await.expect("no panic here").expect("the next turn");
+    assert_eq!(next.fence().get(), 2);
+    drop(log);
+    assert_eq!(engine.footprint().pending, 0);
 }
