@@ -73,13 +73,10 @@ impl Reply {
     }
 }
 
-/// One that is a sign of life, if there is one.
+/// None if one succeeded; else a sign of life, if there is one.
 fn failure_of_batch<T>(replies: &[Result<T, StoreError>]) -> Option<&StoreError> {
-    if replies.iter().any(Result::is_ok) {
-        return None;
-    }
-    let failures = replies.iter().filter_map(|reply| reply.as_ref().err());
-    failures.min_by_key(|error| !error.is_sign_of_life())
+    let failures: Option<Vec<_>> = replies.iter().map(|reply| reply.as_ref().err()).collect();
+    failures?.into_iter().min_by_key(|error| !error.is_sign_of_life())
 }
 
 /// A command with the type of its reply.

@@ -90,24 +90,20 @@ impl Outbox {
         true
     }
 
+    /// A command is pending no more. The last release tells which were dropped.
     pub(super) fn done(&self, key: DeliveryKey, end: DeliveryEnd) {
-        self.state.lock().done(key, end);
+        let left = self.state.lock().done(key, end);
         self.changed.notify_waiters();
+        // Last: a log that panics keeps nobody waiting.
+        warn_of(&left);
     }
 
-    /// A release is dropped before its end: its tokio runtime stops. Yields the locks of all such
-    /// releases with the last of them.
-    pub(super) fn left(&self, key: DeliveryKey, name: &LockName) -> BTreeSet<LockName> {
-        let mut state = self.state.lock();
-        if state.left.len() < Self::MAX {
-            state.left.insert(name.clone());
+    /// A release is dropped before its end: its tokio runtime stops.
+    pub(super) fn leave(&self, name: &LockName) {
+        let left = &mut self.state.lock().left;
+        if left.len() < Self::MAX {
+            left.insert(name.clone());
         }
-        state.done(key, DeliveryEnd::Unconfirmed);
-        let is_last = state.releases == 0;
-        let left = if is_last { mem::take(&mut state.left) } else { BTreeSet::new() };
-        drop(state);
-        self.changed.notify_waiters();
-        left
     }
 
     pub(super) fn len(&self) -> usize {
@@ -166,13 +162,17 @@ impl Unconfirmed {
         self.deliveries.values().filter_map(|pending| pending.closed.as_ref())
     }
 
-    fn done(&mut self, key: DeliveryKey, end: DeliveryEnd) {
-        let Some(PendingDelivery { closed, permit }) = self.deliveries.remove(key) else { return };
+    /// Yields the locks of all releases that were dropped, with the last release.
+    fn done(&mut self, key: DeliveryKey, end: DeliveryEnd) -> BTreeSet<LockName> {
+        let Some(PendingDelivery { closed, permit }) = self.deliveries.remove(key) else {
+            return BTreeSet::new();
+        };
         drop(permit);
         self.releases -= usize::from(closed.is_some());
         if end == DeliveryEnd::Unconfirmed {
             self.failed(closed);
         }
+        if self.releases == 0 { mem::take(&mut self.left) } else { BTreeSet::new() }
     }
 
     fn failed(&mut self, lock: Option<LockName>) {
@@ -203,7 +203,7 @@ pub(super) fn warn_of(locks: &BTreeSet<LockName>) {
 #[cfg(test)]
 mod tests {
     use leasehold_core::{
-        AcquisitionId, Class, Instant, LockName, RuntimeId, Ttl, metric::Metrics,
+        AcquisitionId, Class, Fence, Instant, LockName, RuntimeId, Ttl, metric::Metrics,
     };
     use uuid::Uuid;
 
@@ -212,12 +212,36 @@ mod tests {
         *,
     };
 
-    fn withdrawal(number: usize) -> Delivery {
-        let name = LockName::new("orders/42").unwrap();
+    fn delivery(number: usize, kind: DeliveryKind) -> Delivery {
+        let name = LockName::new(format!("orders/{number}")).unwrap();
         let metrics = Metrics::default().class(&Class::default());
         let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), number as u64);
         let (now, ttl) = (Instant::default(), Ttl::default());
-        Delivery::of(now, &name, &metrics, id, ttl, DeliveryKind::Withdraw)
+        Delivery::of(now, &name, &metrics, id, ttl, kind)
+    }
+
+    fn withdrawal(number: usize) -> Delivery {
+        delivery(number, DeliveryKind::Withdraw)
+    }
+
+    /// Thousands of tasks have a release under way when their tokio runtime stops.
+    #[test]
+    fn the_last_release_tells_the_locks_of_all_that_were_dropped() {
+        let (outbox, count) = (Outbox::default(), 5_000);
+        let kind = DeliveryKind::Release(Fence::try_from(1u64).unwrap());
+        let releases: Vec<_> = (0..count).map(|number| delivery(number, kind.clone())).collect();
+        let keys: Vec<_> = releases.iter().map(|one| outbox.add(one).unwrap()).collect();
+        let pending = outbox.add(&withdrawal(0)).unwrap();
+        let end = |key, end| outbox.state.lock().done(key, end);
+        let drop = |at: usize| {
+            outbox.leave(&releases[at].name);
+            end(keys[at], DeliveryEnd::Unconfirmed).len()
+        };
+        assert!((1..count).all(|at| drop(at) == 0), "the release of another lock is pending");
+        assert_eq!((outbox.closed().len(), outbox.len()), (1, 2));
+        let told = end(keys[0], DeliveryEnd::Released);
+        assert_eq!(told.len(), count - 1, "also if the last is confirmed");
+        assert!(end(pending, DeliveryEnd::Gone).is_empty(), "they are told once");
     }
 
     #[test]

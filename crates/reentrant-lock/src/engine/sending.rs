@@ -28,7 +28,7 @@ use crate::{
 use super::{
     core::Engine,
     delivery::{Delivery, DeliveryEnd, DeliveryKind, NextStep, RepeatRules},
-    outbox::{DeliveryKey, warn_of},
+    outbox::DeliveryKey,
 };
 
 /// A command in the hands of the task that waits for its answer. Dropped before it is answered, as
@@ -263,16 +263,13 @@ impl Drop for Sending {
             let delivery = Delivery { expires: delivery.expires + LATE, ..delivery };
             return engine.spawn(send_late(weak, clock, limit, *key, delivery));
         }
-        // Last: what follows from the end is pending by now.
-        if self.rules.end().is_some() || !delivery.is_release() {
-            return finish(engine, delivery, *key, end);
-        }
-        delivery.count(end);
-        let left = engine.outbox.left(*key, &delivery.name);
         // What is in the memory of this process ends with it.
-        if !engine.ending.refuses() && !engine.store.ends_with_process() {
-            warn_of(&left);
+        let stays_closed = !engine.ending.refuses() && !engine.store.ends_with_process();
+        if self.rules.end().is_none() && delivery.is_release() && stays_closed {
+            engine.outbox.leave(&delivery.name);
         }
+        // Last: what follows from the end is pending by now.
+        finish(engine, delivery, *key, end);
     }
 }
 
