@@ -35,13 +35,13 @@ pub(super) async fn acquire<N: QuorumNode>(
 ) -> Result<AcquireAnswer, StoreError> {
     quorum.check(command.ttl, command.acks)?;
     let claim = quorum.claims.enter(command.id);
-    let mut candidate = Candidate { life, waited: claim.waited(), command };
+    let candidate = Candidate { command, life };
     let turn = claim.turn(&*quorum.clock, deadline).await;
     let outcome = if turn.is_some() {
         let Acquire { ref name, id, .. } = candidate.command;
         match confirm(quorum, name, id, deadline).await? {
             Some(granted) => return Ok(AcquireAnswer::Granted(granted)),
-            None => ask(quorum, &claim, &mut candidate, one_first, deadline).await?,
+            None => ask(quorum, &claim, &candidate, one_first, deadline).await?,
         }
     } else if candidate.waits() {
         VoteOutcome::Refused(Refusal::soon())
@@ -55,10 +55,9 @@ pub(super) async fn acquire<N: QuorumNode>(
         }
         VoteOutcome::Withdrawn => AcquireAnswer::Withdrawn,
         VoteOutcome::Refused(refusal) | VoteOutcome::Split(refusal) => {
-            let Refusal { remaining, keeps, older, waited } = refusal;
+            let Refusal { remaining, keeps, older } = refusal;
             if candidate.waits() {
-                let waited = waited.max(candidate.waited);
-                wait(quorum, &claim, Candidate { waited, ..candidate });
+                wait(quorum, &claim, candidate);
                 AcquireAnswer::Queued(Place { remaining, ahead: older })
             } else {
                 AcquireAnswer::Busy { remaining, keeps }
@@ -119,7 +118,7 @@ async fn confirm<N: QuorumNode>(
 async fn ask<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     claim: &Claim,
-    candidate: &mut Candidate,
+    candidate: &Candidate,
     mut one_first: bool,
     deadline: Instant,
 ) -> Result<VoteOutcome, StoreError> {
@@ -130,14 +129,13 @@ async fn ask<N: QuorumNode>(
         }
         let outcome = vote(quorum, claim, candidate, one_first, deadline).await?;
         let VoteOutcome::Split(refusal) = outcome else { return Ok(outcome) };
-        candidate.waited = candidate.waited.max(refusal.waited);
         // The more acquisitions wait before this one, the longer it pauses: those ask first.
         let behind = u32::try_from(refusal.older.min(3)).unwrap_or(3);
         let pause = backoff(STEPS_BACK, steps + behind, quorum.entropy.fraction());
         let until = quorum.clock.now() + pause;
         steps += 1;
         if steps == TRIES || until >= deadline {
-            return Ok(VoteOutcome::Refused(Refusal { waited: candidate.waited, ..refusal }));
+            return Ok(VoteOutcome::Refused(refusal));
         }
         claim.called(&*quorum.clock, until).await;
         one_first = true;
@@ -183,7 +181,7 @@ async fn ask_when_called<N: QuorumNode>(
 async fn ask_when_its_turn<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
     claim: &Claim,
-    mut candidate: Candidate,
+    candidate: Candidate,
 ) {
     let clock = &*quorum.clock;
     let deadline = clock.now() + quorum.settings.patience() * 2;
@@ -193,8 +191,7 @@ async fn ask_when_its_turn<N: QuorumNode>(
     if quorum.records.lock().get(id).is_some() {
         return;
     }
-    if let Ok(VoteOutcome::Granted(granted)) =
-        ask(quorum, claim, &mut candidate, true, deadline).await
+    if let Ok(VoteOutcome::Granted(granted)) = ask(quorum, claim, &candidate, true, deadline).await
     {
         claim.stop_waiting();
         let (heartbeat, name) = (candidate.heartbeat(), candidate.command.name);

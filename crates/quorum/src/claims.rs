@@ -2,7 +2,7 @@ use std::{
     collections::BTreeMap,
     ops::Deref,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,8 +17,6 @@ pub(super) struct Candidate {
     pub(super) command: Acquire,
     /// How long the lease is to live.
     pub(super) life: Duration,
-    /// For how long nodes have seen it wait.
-    pub(super) waited: Duration,
 }
 
 impl Candidate {
@@ -49,9 +47,17 @@ pub(super) struct Claim {
     is_over: AtomicBool,
     /// What it waits with, and until when, unless another heartbeat comes.
     waiting: Mutex<Option<(Candidate, Instant)>>,
+    /// When the nodes were asked first.
+    since: OnceLock<Instant>,
 }
 
 impl Claim {
+    /// How long after the first time the nodes are asked now; zero for the first.
+    // ADR 0039
+    pub(super) fn asked_for(&self, now: Instant) -> Duration {
+        now.saturating_since(*self.since.get_or_init(|| now))
+    }
+
     /// Waits until no other call tries; `None` if one still tries at the deadline.
     pub(super) async fn turn(
         &self,
@@ -81,14 +87,12 @@ impl Claim {
             return waiting.is_some();
         };
         *known_until = until;
-        let waited = known.waited.max(candidate.waited);
         // A later sign of life that has seen less takes nothing back.
         let watermark = known.command.watermark.max(candidate.command.watermark);
         // The answer to an earlier heartbeat may come late.
         if known.heartbeat() <= candidate.heartbeat() {
             *known = candidate;
         }
-        known.waited = waited;
         known.command.watermark = watermark;
         false
     }
@@ -96,11 +100,6 @@ impl Claim {
     /// What it waits with, and until when.
     pub(super) fn waiting(&self) -> Option<(Candidate, Instant)> {
         self.waiting.lock().clone()
-    }
-
-    /// For how long nodes have seen it wait, by their last answers.
-    pub(super) fn waited(&self) -> Duration {
-        self.waiting.lock().as_ref().map(|(one, _)| one.waited).unwrap_or_default()
     }
 
     /// It does not wait any more if its time is over; another heartbeat may have come.
@@ -183,26 +182,26 @@ mod tests {
 
     use super::*;
     use leasehold_core::{
-        LockName, Replication, RuntimeId, RuntimeLabel, SystemClock, Ttl, store::Heartbeat,
+        Fence, LockName, Replication, RuntimeId, RuntimeLabel, SystemClock, Ttl, store::Heartbeat,
     };
 
     fn id() -> AcquisitionId {
         AcquisitionId::new(RuntimeId::new(Uuid::from_u128(7)), 1)
     }
 
-    fn candidate(number: u64, waited: u64) -> Candidate {
+    fn candidate(number: u64, watermark: u64) -> Candidate {
         let heartbeat = Heartbeat { number, claim_window: Duration::from_secs(1) };
         let command = Acquire {
             name: LockName::new("a").unwrap(),
             id: id(),
             ttl: Ttl::default(),
-            watermark: None,
+            watermark: Fence::try_from(watermark).ok(),
             label: RuntimeLabel::new("label"),
             keeps: false,
             wait: Some(heartbeat),
             acks: Replication::NONE,
         };
-        Candidate { command, life: heartbeat.claim_window, waited: Duration::from_secs(waited) }
+        Candidate { command, life: heartbeat.claim_window }
     }
 
     fn was_called(claim: &Claim) -> bool {
@@ -228,8 +227,8 @@ mod tests {
         let (claim, until) = (Claim::default(), Instant::default());
         assert!(claim.wait(candidate(2, 1), until));
         assert!(!claim.wait(candidate(1, 3), until));
-        let known = claim.waiting().map(|(known, _)| (known.heartbeat(), known.waited.as_secs()));
-        assert_eq!(known, Some((2, 3)));
+        let known = claim.waiting().map(|(known, _)| (known.heartbeat(), known.command.watermark));
+        assert_eq!(known, Some((2, Fence::try_from(3_u64).ok())));
         claim.stop_waiting();
         assert!(claim.waiting().is_none() && was_called(&claim), "who waits for a call is woken");
     }

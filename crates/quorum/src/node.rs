@@ -71,7 +71,7 @@ pub enum Word {
         ballot: u64,
         /// How long the lease is to live.
         ttl: Duration,
-        /// For how long nodes have seen it wait; zero at first.
+        /// For how long it has been asked for; zero at first.
         waited: Duration,
         /// For how long the node remembers that it waits; zero if it does not.
         heard: Duration,
@@ -248,8 +248,6 @@ pub struct Busy {
     pub older: u64,
     /// Who holds it; `None` while it is another's turn.
     pub holder: Option<AcquisitionId>,
-    /// For how long this acquisition has waited there.
-    pub waited: Duration,
     /// The node's time, in microseconds since the Unix epoch.
     pub now: u64,
 }

@@ -62,8 +62,6 @@ pub(crate) struct Refusal {
     pub(crate) keeps: bool,
     /// How many others have waited for longer, as far as the nodes know.
     pub(crate) older: u64,
-    /// For how long nodes have seen this acquisition wait.
-    pub(crate) waited: Duration,
 }
 
 impl Refusal {
@@ -108,13 +106,12 @@ impl VoteCount {
                 self.votes[node] = Some(*vote);
                 self.granted |= bit(node);
             }
-            Some(NodeAnswer::Busy(Busy { remaining, keeps, older, waited, .. })) => {
+            Some(NodeAnswer::Busy(Busy { remaining, keeps, older, .. })) => {
                 self.busy |= bit(node);
                 self.waits.push(*remaining);
                 let known = &mut self.refusal;
                 known.keeps |= keeps;
                 known.older = known.older.max(*older);
-                known.waited = known.waited.max(*waited);
             }
             Some(NodeAnswer::Withdrawn { .. }) => self.is_withdrawn = true,
             _ => self.failed |= bit(node),
@@ -282,8 +279,7 @@ mod tests {
 
     fn busy(millis: u64) -> NodeAnswer {
         let remaining = Duration::from_millis(millis);
-        let (holder, waited) = (None, Duration::ZERO);
-        NodeAnswer::Busy(Busy { remaining, keeps: false, older: 0, holder, waited, now: 0 })
+        NodeAnswer::Busy(Busy { remaining, keeps: false, older: 0, holder: None, now: 0 })
     }
 
     /// The decision when nodes have answered one after the other.

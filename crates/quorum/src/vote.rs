@@ -35,6 +35,8 @@ pub(super) enum VoteOutcome {
 struct VoteAttempt<'a, N: QuorumNode> {
     quorum: &'a Arc<Quorum<N>>,
     candidate: &'a Candidate,
+    /// For how long it has been asked for.
+    waited: Duration,
     number: u64,
     /// The fence that it proposes.
     ballot: u64,
@@ -61,6 +63,7 @@ pub(super) async fn vote<N: QuorumNode>(
     let mut attempt = VoteAttempt {
         quorum,
         candidate,
+        waited: claim.asked_for(sent_at),
         number: (quorum.rules.attempt)(quorum.attempts.fetch_add(1, Ordering::Relaxed)),
         ballot,
         one_first,
@@ -154,14 +157,13 @@ impl<N: QuorumNode> VoteAttempt<'_, N> {
     }
 
     fn command(&self) -> NodeCommand {
-        let Candidate { command: Acquire { name, id, label, keeps, .. }, life, waited } =
-            self.candidate;
+        let Candidate { command: Acquire { name, id, label, keeps, .. }, life } = self.candidate;
         let word = Word::Ask {
             attempt: self.number,
             ballot: self.ballot,
             ttl: *life,
-            // A node that has forgotten the place, or never knew it, is told for how long the others know it.
-            waited: self.votes.refusal().waited.max(*waited),
+            // A node that has forgotten the place, or never knew it, puts it where the others have it.
+            waited: self.waited,
             heard: self.candidate.heard(),
             label: label.clone(),
             keeps: *keeps,

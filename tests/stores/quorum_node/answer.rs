@@ -52,10 +52,10 @@ pub(super) fn of_memory(command: &NodeCommand, answer: &NodeAnswer) -> String {
             let (accepted, contended) = (u8::from(*accepted), u8::from(*contended));
             format!("granted {before} {accepted} {least} {} {contended} {now}", millis(*remaining))
         }
-        NodeAnswer::Busy(Busy { remaining, keeps, older, holder, waited, now }) => {
+        NodeAnswer::Busy(Busy { remaining, keeps, older, holder, now }) => {
             let holder = holder.map_or_else(String::new, |holder| holder.to_string());
             let (remaining, keeps) = (millis(*remaining), u8::from(*keeps));
-            format!("busy {remaining} {keeps} {older} {holder} {} {now}", waited.as_micros())
+            format!("busy {remaining} {keeps} {older} {holder} {now}")
         }
         NodeAnswer::Withdrawn { ended } => format!("withdrawn {}", u8::from(*ended)),
         NodeAnswer::Held { remaining, contended } => {

@@ -5,7 +5,7 @@
 -- Returns  nothing: it goes on to rest.lua
 --
 -- Why: an ask may come twice, late, or after a newer one of the same acquisition; each is a try of its own. Who waits
--- for longer is before: how long is what nodes have seen, never what the clock of an asker says.
+-- for longer is before: how long is told, and counted from the first ask on, never a time of day of an asker.
 local function ask(acq, attempt, ballot, waited, heard)
   if is_marked(acq) or is_marked(acq .. '/' .. attempt) then return {'withdrawn', 0} end
   local F, time = tonumber(ballot), format('%d', now)
@@ -18,14 +18,13 @@ local function ask(acq, attempt, ballot, waited, heard)
   local all, turn = line()
   -- Who does not wait stands behind all.
   local since = heard > 0 and arrival(all, acq, waited) or math.huge
-  local seen = heard > 0 and format('%d', math.max(now - since, 0)) or 0
   if lock.acq and not is_newer then
     local keeps = not lock.kept and sub(lock.label, 1, 1) == '~'
     if lock.acq ~= acq then
       remember(acq, since, heard)
       if keeps and heard > 0 then tell('wanted', lock.acq, math.max(lock.fence, 2)) end
     end
-    return {'busy', left(), keeps and 1 or 0, older_than(since, all, acq), lock.acq, seen, time}
+    return {'busy', left(), keeps and 1 or 0, older_than(since, all, acq), lock.acq, time}
   end
   while not is_newer and all[1] and all[1].acq ~= acq and all[1].since <= since do
     local first = all[1].acq
@@ -36,7 +35,7 @@ local function ask(acq, attempt, ballot, waited, heard)
     end
     if turn.ends > now_ms then
       remember(acq, since, heard)
-      return {'busy', turn.ends - now_ms, 0, older_than(since, all, acq, turn.acq), '', seen, time}
+      return {'busy', turn.ends - now_ms, 0, older_than(since, all, acq, turn.acq), '', time}
     end
     -- It did not come in time.
     call('HDEL', lock.waiters, turn.acq, '!')

@@ -6,11 +6,11 @@
 -- ARGV  1 retention of the counters in ms, 13 digits; tolerance of clocks in µs, 10 digits; prefix of the channels of
 --         runtimes; between single spaces, as all parts of an argument
 --       then for each command its word and arguments, or one argument for a usual command:
---       ' <acquisition> <attempt> <ballot>'   an ask of one that no node has seen wait; the ballot has 16 digits
+--       ' <acquisition> <attempt> <ballot>'   the first ask of an acquisition; the ballot has 16 digits
 --       ' <acquisition> <attempt> '   an end that leaves no mark
 --       '<ttl> <heard> <label>'   no command, but what those behind it mean: ttl in ms, for how long a place is
 --                  remembered in ms (0: it does not wait), both with 8 digits; label, with a '~' before it if the lock may be kept idle
---       ask        acquisition, attempt, ballot, for how long nodes have seen it wait in µs
+--       ask        acquisition, attempt, ballot, for how long it has been asked for in µs
 --       settle     acquisition, attempt, fence
 --       renew      acquisition, attempt, fence, ttl in ms
 --       spread     acquisition, attempt, fence, token before its block, holds, number of their change
@@ -25,8 +25,7 @@
 --          whose ballot was accepted, or the ms left, or 1 for a lease that was ended, or 0 for a lease that is
 --          not there; if there are only numbers, one text with single spaces between them; or
 --          {'granted', before, accepted (1 or 0), least acceptable number, ms left, others wait (1 or 0), time in µs}
---          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or '', µs for which the asker has
---          waited here, time in µs}
+--          {'busy', ms left, keeps (1 or 0), older waiters, acquisition that holds or '', time in µs}
 --          {'settled', ms left} for a lease that others wait for,
 --          {'withdrawn', ended a grant (1 or 0)}, {'kept', ms left}, {'ended', counter},
 --          {'free', counter}, {'held', ...}, {'out', ms until the node counts; -1: it has no boot mark},

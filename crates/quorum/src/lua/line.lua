@@ -42,8 +42,8 @@ local function line()
   return all, turn
 end
 
--- Since when one waits that asks, by the clock of this node: as it is remembered, or behind all others. One that
--- other nodes have seen wait for longer waits for as long here.
+-- Since when one waits that asks, by the clock of this node: as it is remembered, or for as long as it says; at its
+-- first ask it is behind all others.
 local function arrival(all, acq, waited)
   local since
   for _, one in ipairs(all) do if one.acq == acq then since = one.since end end

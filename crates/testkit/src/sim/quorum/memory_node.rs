@@ -352,7 +352,6 @@ impl Row {
         });
         // Who does not wait stands behind all.
         let since = waits.as_ref().map_or(u64::MAX, |waiter| waiter.since);
-        let waited = duration(if waits.is_some() { now.saturating_sub(since) } else { 0 });
         // An older try of the same acquisition, which nobody believes: the newer one takes its place.
         let takes_any = mistake == Some(NodeMistake::TakesAnyTry);
         let is_newer = self.lease.as_ref().is_some_and(|lease| {
@@ -376,7 +375,6 @@ impl Row {
                 keeps: lease.keeps && !lease.kept,
                 older,
                 holder: Some(lease.id),
-                waited,
                 now,
             });
         }
@@ -398,7 +396,7 @@ impl Row {
                     self.waiters.insert(id, waiter);
                 }
                 let (remaining, keeps, holder) = (duration(until - now), false, None);
-                return NodeAnswer::Busy(Busy { remaining, keeps, older, holder, waited, now });
+                return NodeAnswer::Busy(Busy { remaining, keeps, older, holder, now });
             }
             self.waiters.remove(&turn);
             self.turn = None;
