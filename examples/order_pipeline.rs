@@ -9,8 +9,8 @@
 //! servers, `redis+quorum://…`, keeps locks and no stock: there the stock stays in this process
 //! unless `STORE_URL` is set.
 //!
-//! One worker stalls for longer than its lease, and writes too late. At the end each copy checks
-//! what all of them have written: each order once, in sequence, under fences that grow; and that
+//! One worker stalls for longer than its lease, and writes too late: the program tells when it takes
+//! the lock, who takes over, and whose write is refused. At the end each copy checks what all of them have written: each order once, in sequence, under fences that grow; and that
 //! nothing is missing of what it has written itself.
 
 mod rows;
@@ -138,6 +138,8 @@ struct Shop {
     next: AtomicUsize,
     /// Which copies of the program have begun, joined and done a run.
     log: Rows,
+    /// When the workers began.
+    began: Instant,
 }
 
 struct Article {
@@ -199,7 +201,14 @@ impl Shop {
         let (articles, line) =
             make_orders(|article| rows(format!("order_pipeline:{{{run}/{article}}}")));
         let next = AtomicUsize::new(0);
-        Ok((Self { locks, articles, line, next, log }, presence))
+        let began = SystemClock.now();
+        Ok((Self { locks, articles, line, next, log, began }, presence))
+    }
+
+    /// Tells what happens, and when.
+    fn tell(&self, what: &str) {
+        let since = SystemClock.now().saturating_since(self.began).as_secs_f64();
+        println!("  {since:5.2} s  {what}");
     }
 
     fn lock(&self, article: &Article) -> Result<ReentrantLock, Failure> {
@@ -266,35 +275,44 @@ impl Shop {
     /// A worker stalls until its lease is over, and then writes what it was about to write.
     async fn stall(&self) -> Result<(), Failure> {
         let Some(article) = self.articles.last() else { return Ok(()) };
-        let lock = self.lock(article)?;
+        let (lock, name) = (self.lock(article)?, &article.name);
         let stalled = lock.acquire().max_hold(STALL).await?;
+        let old = stalled.fence();
+        self.tell(&format!("worker A takes the lock of {name}, fence {old}, and stalls"));
         // A worker that waits for this beside its work stops in time. This one does not.
         stalled.lost().await;
+        self.tell("the lease of A is over; A does not look");
         let mut outage = Outage::none();
-        loop {
+        let new = loop {
             // Another takes the lock, and counts the stock for longer than the ttl of its lease.
             let counting = lock.acquire().ttl(COUNTING_TTL).await?;
+            let new = counting.fence();
             match article.shelf.open(counting.stamp()).await {
                 Err(failure) if outage.lasts(&failure) => {
                     pause(AGAIN).await;
                     continue;
                 }
                 Err(failure) if !is_lost(&failure) => return Err(failure),
-                _ => pause(COUNTING).await,
+                _ => {}
             }
+            self.tell(&format!("worker B takes over, fence {new}, and counts the stock"));
+            pause(COUNTING).await;
             if counting.is_held() {
-                break;
+                break new;
             }
             // It was not renewed in time: this machine is very busy. Again.
-        }
+        };
+        self.tell(&format!("A goes on, and writes under fence {old}"));
         loop {
             match article.shelf.append(stalled.stamp(), "late").await {
-                Err(failure) if is_lost(&failure) => return Ok(()),
+                Err(failure) if is_lost(&failure) => break,
                 Err(failure) if outage.lasts(&failure) => pause(AGAIN).await,
                 Err(failure) => return Err(failure),
                 Ok(()) => return Err("broken: the shelf has accepted a late write".into()),
             }
         }
+        self.tell(&format!("the storage refuses it: it has seen fence {new}"));
+        Ok(())
     }
 
     /// Ends the run for this copy, and waits for the others: how many took part, how many crashed.
@@ -482,7 +500,7 @@ impl fmt::Display for Report {
         let Self { place, took, short, copies, gone } = self;
         writeln!(
             f,
-            "Order pipeline: {ORDERS} orders on {} articles, {place}, {took:.1?}\n",
+            "\nOrder pipeline: {ORDERS} orders on {} articles, {place}, {took:.1?}\n",
             HOT + COLD
         )?;
         writeln!(

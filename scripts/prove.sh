@@ -14,6 +14,7 @@
 #   postgres     200 rounds of two processes at a PostgreSQL gate, one stopped past its lease in each
 #   fuzz         strange answers, headers and metadata before the parsers for FUZZ_MINUTES=60, optimised
 #   load         4 processes with 20,000 tasks under random faults for LOAD_SECONDS=600
+#   install      each install line of the pages, as it stands there, in an empty folder; the first command of the README in a clone
 #
 # A failing seed is printed with the command that replays it.
 
@@ -21,12 +22,12 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly PARTS=(simulation handovers matrix chaos failovers quorum postgres fuzz load)
+readonly PARTS=(simulation handovers matrix chaos failovers quorum postgres fuzz load install)
 
 main() {
     local part parts=("$@")
     case "${1:-}" in
-        -h | --help) sed -n '3,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+        -h | --help) sed -n '3,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
         "") parts=("${PARTS[@]}") ;;
     esac
     for part in "${parts[@]}"; do
@@ -113,6 +114,51 @@ run_load() {
         recorded servers -- chaos::nothing_is_lost_under_random_faults --exact
 }
 
+run_install() {
+    local folder page line tried=0
+    folder="$(mktemp -d)"
+    # As a checkout beside a service.
+    ln -s "$PWD" "$folder/leasehold"
+    for page in README.md $(grep -rl '^leasehold = ' docs --include='*.md'); do
+        tried=$((tried + 1))
+        try_manifest "$page" "$folder/service-$tried" || return 1
+    done
+    while IFS= read -r line; do
+        tried=$((tried + 1))
+        printf '\n%s\n' "$line"
+        CARGO_TARGET_DIR="$PWD/target/install" bash -c "$line --root '$folder/program'" || return 1
+        "$folder/program/bin/leasehold" --version || return 1
+    done < <(grep -rhoE '^cargo install [^#]*leasehold[^#]*|^cargo install [^#]*--path [^#]*' README.md docs | sed 's/ *$//' | sort -u)
+    git clone --quiet . "$folder/clone" || return 1
+    line="$(grep -m 1 -oE '^scripts/setup.sh [^#]*' README.md)"
+    printf '\n%s\n' "$line"
+    (cd "$folder/clone" && bash -c "$line") || return 1
+    kept+=("  $((tried + 1)) install lines, each in an empty folder")
+    rm -rf "$folder"
+}
+
+# A service with the dependencies of a page, and the program of the README where that is the page.
+try_manifest() {
+    local page="$1" crate="$2" manifest
+    printf '\n%s\n' "$page"
+    mkdir -p "$crate/src" "$crate/tests"
+    manifest="$(block toml "leasehold = " "$page")"
+    [[ "$manifest" == *dependencies\]* ]] || manifest="[dependencies]"$'\n'"$manifest"
+    printf '[package]\nname = "tried"\nversion = "0.0.0"\nedition = "2024"\n\n%s\n' "$manifest" >"$crate/Cargo.toml"
+    echo "fn main() {}" >"$crate/src/main.rs"
+    [[ "$page" != README.md ]] || block rust,no_run "use leasehold" "$page" >"$crate/src/main.rs"
+    echo "use leasehold as _;" >"$crate/tests/linked.rs"
+    cat "$crate/Cargo.toml"
+    CARGO_TARGET_DIR="$PWD/target/install" cargo check --quiet --all-targets --manifest-path "$crate/Cargo.toml"
+}
+
+# The first code block of a kind in a page that has a line that begins with some words.
+block() {
+    awk -v fence="\`\`\`$1" -v words="$2" '$0 == fence { inside = 1; text = ""; found = 0; next }
+        /^```/ && inside { inside = 0; if (found) { printf "%s", text; exit } }
+        inside { text = text $0 "\n"; if (index($0, words) == 1) found = 1 }' "$3"
+}
+
 # Runs an optimised test, and keeps what it says of its run.
 recorded() {
     local test="$1" status=0
@@ -127,6 +173,8 @@ recorded() {
 matrix() {
     cat <<HEAD
 # Fault matrix
+
+For those who want to see which faults Leasehold was tested with.
 
 Each row is a test on real servers and processes: the fault, the right behaviour, what was seen, and the damage that the same
 fault did to a control without the protection. In six rows the protection is a clear error, and there is no control. \`scripts/prove.sh matrix\` writes this table. \`scripts/test.sh\` runs every row, and

@@ -62,6 +62,11 @@ main() {
     step "documentation" env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --all-features --no-deps
     step "public API" public_api
+    if command -v python3 >/dev/null; then
+        step "pictures" scripts/pictures.py --check
+    else
+        skip "pictures" "there is no python3"
+    fi
     step "build of the tests" cargo test --workspace --all-features --no-run
     step "tests" all_tests
     other_servers
@@ -195,7 +200,7 @@ as_root() {
 # different crates are built together: in each run, each crate has at most one of its features.
 single_features() {
     local features
-    for features in "" serde,tower,testing tls,object-store,unstable-store deadpool,postgres; do
+    for features in "" serde,tower,testing tls,object-store,unstable-store deadpool,postgres axum; do
         say "features: ${features:-none}"
         cargo clippy --package leasehold --features "$features" -- -D warnings
     done

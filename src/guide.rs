@@ -1,14 +1,14 @@
 //! Pages to read. They exist in the documentation only; in the repository they are in `docs`.
 //!
-//! - To begin: [`using`], [`migrating`], [`testing`], [`deadlocks`], [`sizing`],
+//! - To begin: [`in_a_service`], [`using`], [`migrating`], [`testing`], [`deadlocks`], [`sizing`],
 //!   [`kept_turns`], [`topologies`], [`quorum`], [`faq`].
 //! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
 //! - Operation: [`command_line`], [`operations`], [`security`], [`metrics`], [`monitoring`].
 //! - Promises, tests and design: [`guarantees`], [`fault_matrix`], [`reliability`],
-//!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`architecture`],
-//!   [`protocol`].
+//!   [`performance`], [`performance_topologies`], [`performance_quorum`], [`stability`],
+//!   [`architecture`], [`protocol`].
 
 /// Where the links of a page lead to in this documentation; the first definition of a link counts.
 macro_rules! pages {
@@ -23,6 +23,8 @@ macro_rules! pages {
 }
 
 pages! {
+    #[cfg(any(not(doctest), feature = "axum"))]
+    in_a_service = "docs/guides/in-a-service.md", "A handler, the answers for its clients, and a complete service.";
     using = "docs/guides/using.md", "Guards, tries, closures, re-entry, connections, fenced writes.";
     migrating = "docs/guides/migrating.md", "From rslock, Redlock crates and Redisson.";
     #[cfg(any(not(doctest), feature = "testing"))]
@@ -60,6 +62,7 @@ pages! {
     performance_quorum = "docs/performance-quorum.md", "Measurements of quorums, beside those of other libraries.";
     reliability = "docs/reliability.md", "Results of the long test runs, and how to repeat them.";
     fault_matrix = "docs/fault-matrix.md", "Every fault that is tested, the result, and the damage without the protection.";
+    stability = "docs/stability.md", "What 0.x promises, and what two versions do on one server.";
     architecture = "docs/architecture.md", "The crates, and how a lock is acquired and handed over.";
     protocol = "docs/protocol.md", "The contract of the wire, for clients in other languages.";
 }

@@ -1,4 +1,5 @@
 #![doc = include_str!("guide/links.md")]
+#![cfg_attr(doc, doc = include_str!("guide/pictures.md"))]
 #![doc = include_str!("../README.md")]
 #![doc(test(attr(deny(unused_imports, unused_must_use, unused_mut))))]
 #![forbid(unsafe_code)]

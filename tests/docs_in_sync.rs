@@ -121,7 +121,8 @@ fn pages_and_readmes() -> Vec<PathBuf> {
 
 #[test]
 fn every_install_line_works_as_written() {
-    let published = read("docs/releasing.md").contains("\nPublished: yes");
+    let releasing = read("docs/releasing.md");
+    let published = releasing.contains("\nPublished: yes");
     let mut seen = 0;
     for page in pages_and_readmes() {
         let text = read(&page);
@@ -133,6 +134,8 @@ fn every_install_line_works_as_written() {
             assert!(published || !needs_a_registry(line), "{}: {line}", page.display());
         }
         for path in after(&text, "leasehold = { path = \"") {
+            let name = page.file_stem().unwrap().to_str().unwrap();
+            assert!(releasing.contains(&format!("`{name}`")) || name == "README", "{name}");
             seen += 1;
             assert!(path.starts_with("../leasehold\""), "{}: {path:.40}", page.display());
         }
@@ -245,7 +248,7 @@ fn labels(text: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
 
 #[test]
 fn every_link_is_defined_and_leads_to_a_page_of_the_documentation() {
-    let elsewhere = read("src/guide/links.md");
+    let elsewhere = read("src/guide/links.md") + &read("src/guide/pictures.md");
     let (_, elsewhere) = labels(&elsewhere);
     for page in pages() {
         let text = read(&page);
@@ -268,6 +271,47 @@ fn every_link_leads_somewhere() {
             assert!(target.exists(), "{} links to {link}", page.display());
         }
     }
+}
+
+/// A reader knows at once whether to go on.
+#[test]
+fn every_page_says_for_whom_it_is() {
+    // Decisions are for those who change the code: their index says so.
+    for page in files(&["docs"], "md").iter().filter(|page| !page.starts_with("docs/adr")) {
+        let text = read(page);
+        let second = text.lines().filter(|line| !line.is_empty()).nth(1).unwrap();
+        assert!(second.starts_with("For "), "{} begins with {second:?}", page.display());
+    }
+}
+
+/// `scripts/pictures.py` draws them from records of runs.
+#[test]
+fn pictures_show_what_was_seen() {
+    let (story, picture) = (read("docs/pictures/story.txt"), read("docs/pictures/story.svg"));
+    let fences = after(&story, "fence ").map(number).filter(|fence| !fence.is_empty());
+    let fences: BTreeSet<&str> = fences.collect();
+    assert_eq!(fences.len(), 2, "{fences:?}");
+    for fence in fences {
+        let end = &fence[fence.len() - 7..];
+        assert!(picture.contains(&format!("…{end}")), "story.svg lacks {fence}");
+    }
+    let bench = read("docs/pictures/hand-overs.json");
+    let ours = after(&bench, "/leasehold\", \"value\": ").map(number).next().unwrap();
+    let (thousands, rest) = ours.split('.').next().unwrap().split_at(ours.find('.').unwrap() - 3);
+    let ours = format!("{thousands},{rest}");
+    for page in ["docs/pictures/hand-overs.svg", "README.md"] {
+        assert!(read(page).contains(&ours), "{page} does not tell {ours} hand-overs");
+    }
+}
+
+#[test]
+fn the_readme_is_short_and_its_first_program_too() {
+    let readme = read("README.md");
+    assert!(readme.lines().count() <= 220, "{} lines", readme.lines().count());
+    let program = after(&readme, "```rust").next().unwrap().split("```").next().unwrap();
+    let lines = program.lines().skip(1).count();
+    assert!(lines <= 20, "{lines} lines");
+    assert!(program.contains(".with(async |") && program.contains(".fence()"));
 }
 
 #[test]

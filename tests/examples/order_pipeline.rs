@@ -28,6 +28,15 @@ const REPORTED: [&str; 7] = [
     "All invariants hold.",
 ];
 
+/// What is told while it runs, in this order.
+const STORY: [&str; 5] = [
+    "worker A takes the lock of C194, fence ",
+    "the lease of A is over",
+    "worker B takes over, fence ",
+    "A goes on, and writes under fence ",
+    "the storage refuses it: it has seen fence ",
+];
+
 /// How many articles there are.
 const ARTICLES: usize = 200;
 
@@ -211,12 +220,26 @@ fn rows_at(master: &RedisServer) -> u64 {
     shelves.iter().map(|shelf| master.query::<u64>(&["LLEN", shelf])).sum()
 }
 
+/// The fences of the story, in its order.
+fn fences(report: &str) -> Vec<u64> {
+    let told = report.lines().filter_map(|line| line.split_once(" s  ")?.1.split_once("fence "));
+    let digits = told.map(|(_, rest)| rest.trim_end_matches(|c: char| !c.is_ascii_digit()));
+    digits.map(|fence| fence.parse().expect("a fence is a number")).collect()
+}
+
 fn start(url: Option<&str>) -> Child {
     program::start("order_pipeline", url)
 }
 
 fn assert_reported(output: &Output, copies: &str) {
     program::assert_reported(output, &[&REPORTED[..], &[copies]].concat());
+    let report = text(&output.stdout);
+    let told = STORY.map(|line| report.find(line).unwrap_or_else(|| panic!("{line}: {report}")));
+    assert!(told.is_sorted(), "{report}");
+    let fences = fences(&report);
+    // A waits until its lease is over, and B has a later one.
+    let [old, .., tried, seen] = fences[..] else { panic!("{report}") };
+    assert!(old == tried && old < seen, "{report}");
     let error = text(&output.stderr);
     assert!(error.is_empty(), "{error}");
 }

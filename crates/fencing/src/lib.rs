@@ -43,6 +43,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod answer;
 mod error;
 mod gate;
 #[cfg(feature = "tower")]

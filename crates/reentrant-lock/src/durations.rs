@@ -13,6 +13,11 @@ pub(crate) const LOG_PAUSE: Duration = Duration::from_secs(60);
 /// After how long a call is told that it may wait for itself.
 pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
 
+/// When a client of a service may try again that found a lock busy: about as long as a person waits.
+pub(crate) const BUSY: Duration = Duration::from_secs(1);
+/// The same in an outage: a failover takes seconds, and many clients come back at once.
+pub(crate) const AWAY: Duration = Duration::from_secs(5);
+
 /// How long the look at the holder may take at the end of a wait.
 pub(crate) const LAST_LOOK: Duration = Duration::from_millis(250);
 /// What comes later than this after its time shows that the process stood still.

@@ -9,6 +9,8 @@
 //! - [`Owner`] may re-enter what it holds.
 //! - [`Engine`] is what the locks of one runtime share.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod all;
 mod durations;
 mod engine;

@@ -1,6 +1,8 @@
 //! The examples of services end well, in one process and on real servers, and say what is wrong
 //! with a wrong address.
 
+#[path = "examples/accounts.rs"]
+mod accounts;
 #[path = "examples/program.rs"]
 mod program;
 #[path = "examples/servers.rs"]

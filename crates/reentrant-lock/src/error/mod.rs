@@ -4,6 +4,7 @@
 //! Printing both repeats nothing.
 
 mod acquire;
+mod answer;
 mod lost;
 #[cfg(test)]
 mod tests;

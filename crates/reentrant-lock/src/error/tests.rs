@@ -188,3 +188,49 @@ fn the_errors_of_two_withs_are_one() {
     let refused = Two::Body(WithError::Acquire(lock)).flatten();
     assert!(matches!(refused, WithError::Acquire(AcquireError::TooManyHolds { .. })));
 }
+
+#[test]
+fn a_client_is_told_whether_and_when_to_try_again() {
+    use AcquireError as E;
+    for error in acquire_errors() {
+        let (status, after) = match &error {
+            E::Timeout(timeout) if timeout.holder.as_ref().is_some_and(|holder| holder.kept) => {
+                (409, Some(1_500)) // when the lock opens
+            }
+            E::Timeout(_) => (409, Some(1_000)),
+            E::Unavailable(_) => (503, Some(5_000)),
+            E::ShutDown { .. } => (503, Some(1_000)),
+            _ => (500, None),
+        };
+        assert_eq!(error.status(), status, "{error}");
+        assert_eq!(error.retry_after(), after.map(Duration::from_millis), "{error}");
+        let with = WithError::<u8>::Acquire(error);
+        assert_eq!(
+            (with.status(), with.retry_after()),
+            (Some(status), after.map(Duration::from_millis))
+        );
+    }
+    let (lost, body) = (WithError::<u8>::Lost(lost()), WithError::Body(7_u8));
+    assert_eq!((lost.status(), lost.retry_after()), (Some(500), None));
+    assert_eq!((body.status(), body.retry_after()), (None, None));
+}
+
+#[cfg(feature = "axum")]
+#[test]
+fn an_answer_has_the_status_and_when_to_try_again_and_names_no_lock() {
+    use axum_core::response::{IntoResponse, Response};
+
+    let told = |response: Response| {
+        let after = response.headers().get("retry-after").map(|value| value.to_str().unwrap());
+        (response.status().as_u16(), after.map(str::to_owned))
+    };
+    for error in acquire_errors() {
+        let whole = error.retry_after().map(|after| after.as_millis().div_ceil(1_000).to_string());
+        let expected = (error.status(), whole);
+        assert_eq!(told(error.clone().into_response()), expected, "{error}");
+        assert_eq!(told(WithError::<&str>::Acquire(error).into_response()), expected);
+    }
+    assert_eq!(told(WithError::<&str>::Lost(lost()).into_response()), (500, None));
+    let own = Response::new(axum_core::body::Body::empty());
+    assert_eq!(told(WithError::Body(own).into_response()), (200, None));
+}

@@ -58,6 +58,18 @@ impl Program {
 pub(crate) struct Run(Child);
 
 impl Run {
+    /// Ends it as a crash does.
+    pub(crate) fn kill(mut self) {
+        self.0.kill().expect("a child can be killed");
+        self.0.wait().expect("a killed child ends");
+    }
+
+    /// Asks it to stop, as a platform does.
+    pub(crate) fn terminate(&self) {
+        let sent = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
     /// It ends with success, and its report contains some lines.
     pub(crate) fn ends_well(self, lines: &[&str]) {
         let output = self.output();

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold::fencing::sqlx::{AssertSqlSafe, Connection, PgConnection, query};
+use leasehold::fencing::sqlx::{AssertSqlSafe, Connection, PgConnection, query, query_scalar};
 use leasehold_testkit::{PostgresServer, RedisServer};
 use tokio::runtime::Runtime;
 
@@ -33,6 +33,17 @@ impl Servers {
             assert!(is_there(&error), "{error}");
         }
         self.postgres.url_of(name)
+    }
+
+    /// What a query about a database answers.
+    pub(crate) fn number(&self, name: &str, query: &'static str) -> i64 {
+        let url = self.postgres.url_of(name);
+        let read = async {
+            let mut connection = PgConnection::connect(&url).await?;
+            query_scalar::<_, Option<i64>>(query).fetch_optional(&mut connection).await
+        };
+        let read = Runtime::new().expect("a runtime").block_on(read);
+        read.expect("the database answers").flatten().unwrap_or(0)
     }
 
     pub(crate) fn leave_no_key_without_ttl(&self) {

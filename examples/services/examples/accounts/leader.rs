@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use leasehold::{Guard, LockRuntime, error::AcquireError, fencing::GateError};
+use leasehold_services::Failure;
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    books::{Books, Failed},
+    until,
+};
+
+/// The time between two steps of the leader, and before the next term if one ended with an error.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until this copy leads, and adds up the deposits until another copy takes over, or this one stops.
+pub(crate) async fn lead(
+    locks: LockRuntime,
+    books: Books,
+    stopping: watch::Receiver<bool>,
+) -> Result<(), Failure> {
+    let lock = locks.lock("leader")?.class("leader");
+    loop {
+        let guard = match lock.acquire().wait_forever().await {
+            Ok(guard) => guard,
+            // The runtime is being drained: this copy stops.
+            Err(AcquireError::ShutDown { .. }) => return Ok(()),
+            // The server does not answer. The next call waits until it does.
+            Err(AcquireError::Unavailable(error)) => {
+                eprintln!("{error}");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        tokio::select! {
+            biased; // a leader that has lost its lease begins nothing more
+            end = guard.lost() => eprintln!("stepping down: {end}"),
+            () = until(stopping.clone()) => {}
+            failed = term(&books, &guard) => eprintln!("stepping down: {failed}"),
+        }
+        // The others need not wait for the ttl. If that fails, they do, and nothing else is wrong.
+        if let Err(error) = guard.release().await {
+            eprintln!("{error}");
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The work of a leader; it ends with an error only.
+async fn term(books: &Books, guard: &Guard) -> Failed {
+    // Before the first write.
+    let begun: Result<(), GateError> = books.begin_term(guard.stamp()).await;
+    if let Err(error) = begun {
+        return error.into();
+    }
+    loop {
+        if let Err(failed) = books.add_up(guard.stamp()).await {
+            return failed;
+        }
+        sleep(PAUSE).await;
+    }
+}
