@@ -7,7 +7,7 @@
 use leasehold_core::{Replication, StoreError, StoreErrorKind};
 use redis::Value;
 
-use super::classify::classify;
+use super::{classify::classify, needed::needed};
 
 /// The answer to a script, and what the wait behind it counted; `None` where there was none.
 #[derive(Debug, Clone)]
@@ -53,10 +53,15 @@ pub fn acknowledged(asked: Replication, counted: Option<&Value>) -> Result<(), S
 }
 
 /// The refusal of a wait that the server will never make: a right is missing, or the command is.
-pub(super) fn refused(answered: &Answered) -> Result<(), StoreError> {
+pub(super) fn refused(asked: Replication, answered: &Answered) -> Result<(), StoreError> {
     let Some(Value::ServerError(error)) = &answered.counted else { return Ok(()) };
-    let refused = classify(&error.clone().into());
+    let refused = needed(verb(asked), classify(&error.clone().into()));
     if refused.kind() == StoreErrorKind::Config { Err(refused) } else { Ok(()) }
+}
+
+/// The command that waits.
+pub(super) fn verb(asked: Replication) -> &'static str {
+    if asked.on_disk() { "WAITAOF" } else { "WAIT" }
 }
 
 #[cfg(test)]

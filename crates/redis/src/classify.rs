@@ -5,6 +5,8 @@ use leasehold_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 use tokio::task::JoinError;
 
+use super::needed::missing;
+
 /// What a failure of a command means, and what to do about it.
 ///
 /// The words of the server decide: before Redis 7, the code of an error inside a script is wrapped
@@ -15,7 +17,7 @@ pub fn classify(error: &RedisError) -> StoreError {
     let (kind, remedy) = match error.kind() {
         ErrorKind::AuthenticationFailed => (Config, LOG_IN),
         ErrorKind::InvalidClientConfig => (Config, "correct the address or the TLS settings"),
-        ErrorKind::RESP3NotSupported => (Config, "use Redis 6.2 or newer"),
+        ErrorKind::RESP3NotSupported => (Config, NO_COMMAND),
         ErrorKind::Io if text.contains("certificate") => (Config, certificate(&text)),
         ErrorKind::Io | ErrorKind::Parse => (Indeterminate, OUT_OF_REACH),
         ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
@@ -77,7 +79,7 @@ pub(super) struct NotDialed {
     pub(super) error: StoreError,
     /// The connection ended before it was set up: another attempt may succeed at once.
     pub(super) was_cut: bool,
-    /// What answers does not speak Redis' protocol.
+    /// What answers does not speak Redis' protocol, or not all of it.
     pub(super) is_foreign: bool,
 }
 
@@ -86,10 +88,17 @@ impl NotDialed {
     /// while, as during a failover.
     pub(super) fn for_now(mut self) -> Self {
         if self.is_foreign {
-            let what = "what answers there for now does not speak Redis' protocol";
-            self.error = StoreError::new(Definite, what, NOT_THERE);
+            self.error = StoreError::new(Definite, self.error.what().to_owned(), NOT_THERE);
         }
         self
+    }
+
+    /// The failure of a command with which each connection begins.
+    pub(super) fn by(command: &str, error: RedisError) -> Self {
+        match missing(command, &error) {
+            Some(refused) => Self { error: refused, was_cut: false, is_foreign: true },
+            None => error.into(),
+        }
     }
 
     /// A connection that was made, and ended before anybody used it.
@@ -161,6 +170,9 @@ fn words_of(error: &RedisError) -> String {
         // The client library keeps the server's own words to itself.
         return "the server refused the login".into();
     }
+    if error.kind() == ErrorKind::RESP3NotSupported {
+        return "unknown command `HELLO`".into();
+    }
     if error.code() == Some("NOAUTH") {
         // Its own words are long, and about the protocol.
         return "the server asks for a user and password (NOAUTH)".into();
@@ -183,14 +195,18 @@ pub(super) const OUT_OF_REACH: &str =
     "it is retried where that is safe; check server and network if it stays";
 /// What to do about a server that does not answer.
 pub const NOT_THERE: &str = "check that the server runs and the address is right";
-const SHUT: &str =
-    "it may have reached its maxclients, expect TLS (rediss://), or may not be a Redis server";
+const SHUT: &str = "it may have reached its maxclients, expect TLS (rediss://), be a proxy that does not know HELLO, or \
+     may not be a Redis server";
 const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
 const NOT_A_LOCK: &str = "another program uses the key, or somebody changed it; delete the key, or choose another \
      namespace";
 const CLUSTER: &str = "the server is a node of a Redis Cluster; write redis+cluster://host,host,host, with some of its nodes";
 const CROSS_SLOT: &str = "give all keys of a script one hash tag, as in orders:{42}:log";
+pub(super) const SEE_LOG: &str = "see the server's log";
+/// What to do about a command that is missing.
+pub(super) const NO_COMMAND: &str =
+    "undo its `rename-command`, go around the proxy, or use Redis 6.2 or newer";
 const DATABASE: &str = "correct the database number of the address";
 
 fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
@@ -218,7 +234,12 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
             Config,
             "use Redis 7.2 or newer, or ask for Replication::wait",
         ),
-        (&["unknown command"], Config, "use Redis 6.2 or newer, with scripts enabled"),
+        (&["unknown command"], Config, NO_COMMAND),
+        (
+            &["after non deterministic commands"],
+            Config,
+            "set `lua-replicate-commands yes`, the default, or use Redis 7.0 or newer",
+        ),
         (&["CROSSSLOT"], Config, CROSS_SLOT),
         (&["invalid DB index", "DB index is out of range"], Config, DATABASE),
         (&["is not allowed in cluster mode"], Config, CLUSTER),
@@ -236,10 +257,27 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
         (&["MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
         (&["server's clock shows"], Definite, "set the clock of the server's machine"),
         (&["max number of clients"], Definite, "raise maxclients, or open fewer connections"),
+        (
+            &["upstream failure", "no upstream host", "upstream protocol error"],
+            Indeterminate,
+            "the proxy does not reach its server; check that it runs",
+        ),
     ];
     let of = |words: &[&str]| words.iter().any(|words| text.contains(words));
     let known = REFUSALS.iter().find(|(words, ..)| of(words));
-    known.map_or((Indeterminate, "see the server's log"), |(_, kind, remedy)| (*kind, remedy))
+    match known {
+        Some((_, kind, remedy)) => (*kind, remedy),
+        None if is_no_command(text) => (Config, NO_COMMAND),
+        None => (Indeterminate, SEE_LOG),
+    }
+}
+
+/// Whether these are the words of a server or a proxy that does not have a command, or not in scripts.
+fn is_no_command(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let words = ["unknown redis command", "unsupported command", "command not supported"];
+    let more = ["command is not supported", "command is not available", "not allowed from script"];
+    words.iter().chain(&more).any(|words| text.contains(words))
 }
 
 /// The error of a command that was sent, may have run, and was not answered by the deadline.

@@ -28,6 +28,7 @@ mod durations;
 mod endpoint;
 mod liveness;
 mod login;
+mod needed;
 mod one_master;
 mod pool;
 mod readiness;
@@ -62,6 +63,7 @@ pub use credentials::{Credentials, CredentialsError, CredentialsFuture, Credenti
 pub use dialect::Dialect;
 pub use dialer::{Dialer, dial_once};
 pub use endpoint::Endpoint;
+pub use needed::needed;
 pub use one_master::{ONE_ADDRESS, run_in};
 pub use pool::RedisPool;
 pub use readiness::preflight;

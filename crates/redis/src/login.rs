@@ -87,7 +87,9 @@ impl Login {
         connection: &mut MultiplexedConnection,
     ) -> Result<(), NotDialed> {
         if self.db != 0 {
-            redis::cmd("SELECT").arg(self.db).query_async::<Value>(connection).await?;
+            let select = redis::cmd("SELECT").arg(self.db).take();
+            let selected = select.query_async::<Value>(connection).await;
+            selected.map_err(|error| NotDialed::by("SELECT", error))?;
         }
         let name = redis::cmd("CLIENT").arg("SETNAME").arg(&self.client_name).take();
         let _ = name.query_async::<Value>(connection).await;

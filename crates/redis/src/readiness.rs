@@ -19,6 +19,7 @@ use super::{
     connection::Connection,
     dialect::Dialect,
     dialer::Dialer,
+    needed::needed,
     script::{ScriptCall, evaluate},
     scripts,
     subscriber::subscribe,
@@ -144,10 +145,12 @@ impl Readiness {
         let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
-            trial.connection.call(call.with_body(), deadline).await?;
+            let by_text = trial.connection.call(call.with_body(), deadline).await;
+            by_text.map_err(|error| needed("EVAL", error))?;
             let acks = self.acks.without_replicas();
-            let called = trial.connection.call(call.waiting_for(acks), deadline).await?;
-            refused(&called)
+            let called = trial.connection.call(call.waiting_for(acks), deadline).await;
+            let called = called.map_err(|error| needed("EVALSHA", error))?;
+            refused(acks, &called).map_err(|error| self.dialer.named(error))
         };
         match sent.await {
             // The rights are checked before the slot; the keys are those of another node meanwhile.
@@ -198,7 +201,7 @@ pub async fn preflight(
     let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
     let call = if has_body { call.with_body() } else { call };
     let called = evaluate(connection, call, false, Duration::ZERO).await;
-    match called.map_err(|error| classify(&error)) {
+    match called.map_err(|error| needed(call.verb(), classify(&error))) {
         // The slot has moved meanwhile; the rights are checked before the slot.
         Err(error) if !is_elsewhere(&error) => Err(error),
         _ => Ok(()),

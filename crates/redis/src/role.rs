@@ -6,7 +6,7 @@ use leasehold_core::{
     StoreError,
     StoreErrorKind::{self, Config, Definite},
 };
-use redis::{ErrorKind, RedisError, Value, aio::MultiplexedConnection, from_redis_value};
+use redis::{RedisError, Value, aio::MultiplexedConnection, from_redis_value};
 
 use super::{
     classify::{NOT_THERE, NotDialed},
@@ -104,13 +104,13 @@ fn tells_not(what: &str) -> StoreError {
     )
 }
 
-/// The failure of the first command, `HELLO`: 5 does not know it, 6.0 wants an argument for it.
+/// The failure of the first command, `HELLO`. Redis 5 does not know it, and some proxies do not; Redis 6.0 wants
+/// an argument for it.
 pub(super) fn not_greeted(error: RedisError) -> NotDialed {
-    let words = error.to_string();
-    let is_too_old = error.kind() == ErrorKind::RESP3NotSupported
-        || words.contains("unknown command")
-        || words.contains("wrong number of arguments");
-    if is_too_old { too_old("older than 6.2").into() } else { error.into() }
+    if error.to_string().contains("wrong number of arguments") {
+        return too_old("older than 6.2").into();
+    }
+    NotDialed::by("HELLO", error)
 }
 
 fn too_old(version: &str) -> StoreError {

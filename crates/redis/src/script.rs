@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use leasehold_core::Replication;
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
 
-use super::acknowledge::Answered;
+use super::acknowledge::{Answered, verb};
 
 /// What makes a script ask for the role of its server first.
 const MASTER: &str = include_str!("lua/commands/master.lua");
@@ -99,10 +99,15 @@ impl<'a> ScriptCall<'a> {
         !self.has_body && error.code() == Some("NOSCRIPT")
     }
 
+    /// The command that makes the call.
+    pub(super) fn verb(&self) -> &'static str {
+        if self.has_body { "EVAL" } else { "EVALSHA" }
+    }
+
     /// The call as a command.
     pub(super) fn command(&self) -> Cmd {
         let script = if self.proves { &self.script.proving } else { &self.script.plain };
-        let mut command = redis::cmd(if self.has_body { "EVAL" } else { "EVALSHA" });
+        let mut command = redis::cmd(self.verb());
         command.arg(if self.has_body { &script.body } else { &script.sha }).arg(self.keys);
         (self.write)(&mut command);
         command
@@ -143,12 +148,9 @@ pub(super) async fn send(
 }
 
 fn wait(acks: Replication, limit: Duration) -> Cmd {
-    let mut wait;
+    let mut wait = redis::cmd(verb(acks));
     if acks.on_disk() {
-        wait = redis::cmd("WAITAOF");
         wait.arg(1);
-    } else {
-        wait = redis::cmd("WAIT");
     }
     wait.arg(acks.replicas()).arg(millis(acks.timeout().min(limit / 4 * 3)).max(1));
     wait

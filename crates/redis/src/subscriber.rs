@@ -15,7 +15,7 @@ use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
     channel::Channel,
-    classify::{NOT_THERE, NotDialed, classify_dial, spoils_connection},
+    classify::{NOT_THERE, NotDialed, spoils_connection},
     cluster::is_elsewhere,
     decode,
     dialer::{Dialed, Dialer},
@@ -175,7 +175,7 @@ pub(super) async fn subscribe(
             // The old master may hang.
             () = dialer.route.epochs().left(new.epoch) => return Err(NotDialed::ended().error),
         };
-        asked.map_err(|error| classify_dial(&error))?;
+        asked.map_err(|error| NotDialed::by(verb, error).error)?;
         Ok(new)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {

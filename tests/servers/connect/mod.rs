@@ -1,5 +1,6 @@
 //! Connecting to real servers: every kind of address, and a clear error for all that can be wrong.
 
+mod commands;
 mod credentials;
 mod groups;
 mod lazy;

@@ -174,6 +174,14 @@ impl StoreError {
         self
     }
 
+    /// The same error, which is known to last until an operator changes something.
+    #[must_use]
+    pub fn lasting(mut self, what: String, remedy: &'static str) -> Self {
+        self.0.kind = StoreErrorKind::Config;
+        (self.0.what, self.0.remedy) = (shown(shortened(what.into())), remedy.into());
+        self
+    }
+
     /// No token is left above the last one.
     pub fn exhausted() -> Self {
         Self::new(

@@ -12,7 +12,7 @@ use leasehold_redis::{
     Greeted, Greeting, ScriptCall,
     classify::classify,
     decode::{ScriptReply, text},
-    evaluate, millis, run_in,
+    evaluate, millis, needed, run_in,
 };
 use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
 
@@ -47,7 +47,7 @@ impl Boot {
     async fn run_id(&self, connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
         let told: Value =
             cmd("INFO").arg("server").query_async(connection).await.map_err(|error| {
-                let error = classify(&error);
+                let error = needed("INFO", classify(&error));
                 if error.kind() == StoreErrorKind::Config {
                     return error.with_remedy(
                     "allow INFO: without it a node that came back without its data cannot be told",
@@ -76,7 +76,7 @@ impl Boot {
         };
         let call = ScriptCall::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
-        let told = told.map_err(|error| classify(&error).not_sent())?.answer;
+        let told = told.map_err(|error| needed("EVALSHA", classify(&error)).not_sent())?.answer;
         let told = ScriptReply::new(&told)?;
         let (rest, most, has_lost) = (told.number(0)?, told.number(1)?, told.number(2)? == 1);
         self.longest.fetch_max(most, Ordering::Relaxed);

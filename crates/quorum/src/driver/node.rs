@@ -10,7 +10,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{
     Answered, Batcher, Connection, Dialer, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
-    ScriptCall, Subscriptions, connection_number, scan_step,
+    ScriptCall, Subscriptions, connection_number, needed, scan_step,
 };
 use redis::Cmd;
 use tokio::runtime::Handle;
@@ -74,8 +74,9 @@ impl RedisNode {
         let call = ScriptCall::new(&scripts::PREFLIGHT, 3, &write);
         let Some(batcher) = self.commands.first() else { return Ok(()) };
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
-        for call in [call.with_body(), call] {
-            batcher.connection().call(call, deadline).await.map_err(StoreError::not_sent)?;
+        for (verb, call) in [("EVAL", call.with_body()), ("EVALSHA", call)] {
+            let called = batcher.connection().call(call, deadline).await;
+            called.map_err(|error| needed(verb, error).not_sent())?;
         }
         Ok(())
     }

@@ -279,7 +279,7 @@ fn no_view(error: RedisError) -> NotDialed {
     } else if words.contains("unknown command") {
         ("what answers is not a node of a Cluster", "write the addresses of its nodes")
     } else {
-        return error.into();
+        return NotDialed::by("CLUSTER", error);
     };
     StoreError::new(StoreErrorKind::Config, what, remedy).as_answer().into()
 }

@@ -60,6 +60,12 @@ impl ServerVersion {
         self.is_at_least(7, 0)
     }
 
+    /// Whether `lua-replicate-commands no` has scripts copied whole to replicas, which forbids writes after
+    /// `TIME`; later servers ignore the setting.
+    pub fn can_copy_scripts_whole(self) -> bool {
+        !self.is_at_least(7, 0)
+    }
+
     /// Whether the server has `WAITAOF`.
     pub fn has_waitaof(self) -> bool {
         self.is_at_least(7, 2)

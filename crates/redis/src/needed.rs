@@ -1,0 +1,109 @@
+//! What it means that a server refuses a command without which no lock works.
+
+use leasehold_core::StoreError;
+use redis::RedisError;
+
+use super::classify::{NO_COMMAND, SEE_LOG, classify};
+
+/// The error of a command that each connection or the check at connect runs. An answer of which nobody knows
+/// that it passes lasts: an operator has renamed the command away, or a proxy before the server does not
+/// know it. Then the error names the command, and what needs it.
+#[must_use]
+pub fn needed(command: &str, refused: StoreError) -> StoreError {
+    if !refused.is_answer() || ![SEE_LOG, NO_COMMAND].contains(&refused.remedy()) {
+        return refused;
+    }
+    let (command, words) = tried(refused.what()).unwrap_or((command, refused.what()));
+    let what = format!(
+        "the server, or a proxy before it, refuses {command}, which {}: {words}",
+        purpose(command)
+    );
+    refused.lasting(what, NO_COMMAND)
+}
+
+/// The same of a command that is no script, if it is refused like this.
+pub(super) fn missing(command: &str, error: &RedisError) -> Option<StoreError> {
+    let refused = needed(command, classify(error));
+    (refused.remedy() == NO_COMMAND).then_some(refused)
+}
+
+/// The command that a check within a script tried, and what the server said to it; see `preflight.lua`.
+fn tried(words: &str) -> Option<(&str, &str)> {
+    let (before, said) = words.split_once(" is refused: ")?;
+    Some((before.rsplit(' ').next()?, said))
+}
+
+/// What needs a command.
+fn purpose(command: &str) -> &'static str {
+    match command {
+        "HELLO" => "begins each connection",
+        "SELECT" => "chooses the database of the address",
+        "EVAL" | "EVALSHA" => "runs the scripts of locks",
+        "TIME" => "lets leases end by the server's clock",
+        "SUBSCRIBE" | "SSUBSCRIBE" | "PUBLISH" => "tells those who wait of grants",
+        "WAIT" | "WAITAOF" => "waits for the acknowledgements that replication() asks for",
+        "CLUSTER" => "tells who owns the slots",
+        "INFO" => "tells whether a node of a quorum has restarted",
+        of_queue if of_queue.starts_with(['H', 'Z']) => "keeps the queue of a lock",
+        _ => "keeps leases",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::StoreErrorKind::{self, Config, Definite, Indeterminate};
+    use redis::make_extension_error;
+
+    use super::*;
+
+    fn told(code: &str, detail: &str) -> (StoreErrorKind, String) {
+        let error = make_extension_error(code.into(), Some(detail.into()));
+        let refused = needed("EVAL", classify(&error));
+        (refused.kind(), refused.to_string())
+    }
+
+    #[test]
+    fn a_refusal_that_nobody_knows_lasts_and_names_the_command() {
+        for (code, detail, names) in [
+            (
+                "ERR",
+                "unknown command 'EVAL', with args beginning with: ",
+                "refuses EVAL, which runs",
+            ),
+            ("ERR", "unsupported command", "refuses EVAL, which runs"),
+            ("ERR", "we would rather not", "refuses EVAL, which runs"),
+            ("GETEX", "is refused: ERR Unknown Redis command", "refuses GETEX, which keeps leases"),
+            ("ERR", "ZADD is refused: ERR not here", "refuses ZADD, which keeps the queue"),
+            (
+                "ERR",
+                "TIME is refused: ERR This Redis command is not allowed from script",
+                "refuses TIME",
+            ),
+        ] {
+            let (kind, text) = told(code, detail);
+            assert_eq!(kind, Config, "{text}");
+            assert!(text.contains(names) && text.contains("rename-command"), "{text}");
+            assert!(!text.contains("unknown; "), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_is_known_keeps_its_kind_and_its_remedy() {
+        for (code, detail, kind, remedy) in [
+            ("NOPERM", "this user has no permissions to run the 'eval' command", Config, "grant"),
+            ("LOADING", "Redis is loading the dataset in memory", Definite, "loading"),
+            ("GETEX", "is refused: LOADING Redis is loading", Definite, "loading"),
+            ("ERR", "upstream failure", Indeterminate, "proxy"),
+            (
+                "ERR",
+                "DEL is refused: ERR Write commands not allowed after non deterministic commands",
+                Config,
+                "lua-replicate-commands",
+            ),
+        ] {
+            let (is, text) = told(code, detail);
+            assert_eq!(is, kind, "{text}");
+            assert!(text.contains(remedy) && !text.contains("rename-command"), "{text}");
+        }
+    }
+}
