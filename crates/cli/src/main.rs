@@ -48,7 +48,9 @@ fn perform() -> process::ExitCode {
         Err(error) if !error.use_stderr() => {
             (Vec::new(), write_out(error.to_string().as_bytes()).map(|_| 0))
         }
-        Err(error) => (ExitCode::among(env::args_os().skip(1)), Err(mistake(&error))),
+        Err(error) => {
+            (ExitCode::among(env::args_os().skip(1)), Err(mistake(&error, env::args_os().skip(1))))
+        }
     };
     let code = done.unwrap_or_else(|CliError { cause, text }| {
         if !text.is_empty() {

@@ -179,17 +179,14 @@ fn not_begun(why: &str) -> CliError {
     CliError::new(Cause::Lost, format!("{why}; the command was not begun"))
 }
 
-/// The locks, each of them once.
+/// The locks, each of them once, as `LockRuntime::all` takes them.
 fn names(args: &RunArgs) -> Result<Vec<LockName>, CliError> {
     let mut names = Vec::<LockName>::new();
     for name in &args.names {
         let name = LockName::new(name).map_err(CliError::usage)?;
-        if names.contains(&name) {
-            return Err(CliError::usage(format!(
-                "lock {name:?} is named twice: name each lock once"
-            )));
+        if !names.contains(&name) {
+            names.push(name);
         }
-        names.push(name);
     }
     let has_line_breaks = names.iter().any(|name| name.as_str().contains('\n'));
     let mistake = if has_line_breaks && names.len() > 1 {
