@@ -3,8 +3,9 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use leasehold::duration;
 
-use super::{duration::duration, exit_code::ExitCode};
+use super::exit_code::ExitCode;
 
 /// Runs commands under distributed locks on Redis, and shows who holds what and who waits.
 ///

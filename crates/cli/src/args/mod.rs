@@ -1,7 +1,6 @@
 //! What may be written on the command line.
 
 mod command;
-mod duration;
 mod exit_code;
 mod mistake;
 
