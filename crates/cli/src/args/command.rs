@@ -123,6 +123,11 @@ pub(crate) struct RunArgs {
     /// Re-enters the locks that a run around this one holds, instead of waiting for them
     #[arg(long)]
     pub(crate) owner_env: bool,
+    /// How long the server keeps the fence of a lock at least after its last use, 1h to 3650d; a lock for
+    /// each job needs less memory with a short time, which has to be longer than any step of the server's
+    /// clock [default: 7d]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) retention: Option<Duration>,
     /// How long the command may take to end after SIGTERM, before the lease ends; less than 49 % of the
     /// ttl [default: a third of the ttl, up to 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -5,6 +5,7 @@ use leasehold::{
     error::OptionsError,
     printable,
     redis::RedisAddress,
+    store::FenceSettings,
     time::{Clock, SystemClock},
 };
 use nix::sys::signal::{Signal, raise};
@@ -38,6 +39,12 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs) -> Result<u8, CliError> {
     let (builder, address) = server::settings(server, &service(&args))?;
     // A command may take half the ttl at most.
     let builder = builder.ttl(args.ttl).command_timeout((args.ttl / 2).min(Duration::from_secs(2)));
+    let builder = match args.retention {
+        Some(time) => {
+            builder.fencing(FenceSettings::default().retention(time).map_err(CliError::usage)?)
+        }
+        None => builder,
+    };
     let tokio = server::tokio()?;
     if wanted.is_empty() {
         tokio.block_on(async {
