@@ -5,6 +5,7 @@ use leasehold_core::{
     RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl, store::BoundedStore,
 };
 use leasehold_doctor::{Examiner, Expected};
+use leasehold_quorum::init_quorum;
 use leasehold_redis::{AddressError, CredentialsProvider, RedisAddress, RedisConfig};
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
@@ -347,6 +348,36 @@ impl LockRuntimeBuilder {
             }
         }
         Ok(self.start(store, doctor, timing, id))
+    }
+
+    /// Lets the nodes of a new quorum count at once: otherwise its first grant comes after the longest ttl
+    /// and twice the tolerance, 70 s by default, because nothing tells a new quorum from one that has
+    /// lost everything.
+    ///
+    /// **By calling this you state** that no client has used these servers for the longest ttl of any client
+    /// and twice the tolerance. If one has, and the servers have lost its leases, there can be two
+    /// holders. All nodes have to answer, and none may have a boot mark or a key of the namespace, so a
+    /// second call is refused. Call it once, when the servers are set up, and before any client
+    /// connects; `leasehold quorum init` does so, too.
+    ///
+    /// # Errors
+    ///
+    /// - [`ConnectError::Store`], which names the node that stands in the way: of kind `Config` if it
+    ///   has a boot mark or a key, else if it cannot be reached. Nothing was changed, unless a client
+    ///   has connected meanwhile.
+    /// - For bad settings and without a tokio runtime, as [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves some of the nodes as they were, and lets the others count.
+    pub async fn init_quorum<A>(self, address: A) -> Result<(), ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let (config, _, _, Doctor { executor, .. }) = self.prepared(address)?;
+        let clock = executor.clock(Arc::clone(&self.clock));
+        let beginning = async move { init_quorum(&config, clock).await };
+        Ok(executor.run(beginning).await.map_err(|_| ConnectError::TokioEnded)??)
     }
 
     /// Makes a runtime for a Redis server that may not be there yet, and sends it nothing.

@@ -9,6 +9,7 @@ mod json;
 mod list;
 mod manual;
 mod output;
+mod quorum;
 mod release;
 mod run;
 mod server;
@@ -70,6 +71,7 @@ fn execute(Program { server: at, command }: Program) -> Result<u8, CliError> {
         ProgramCommand::Top(args) => server::tokio()?.block_on(top::top(&at, &args)),
         ProgramCommand::Release(args) => server::tokio()?.block_on(release::release(&at, &args)),
         ProgramCommand::Doctor(args) => server::tokio()?.block_on(doctor::doctor(&at, &args)),
+        ProgramCommand::Quorum(args) => server::tokio()?.block_on(quorum::quorum(&at, &args)),
         ProgramCommand::Bench(args) => server::tokio()?.block_on(bench::bench(&at, &args)),
         ProgramCommand::Completions { shell } => manual::completions(shell),
         ProgramCommand::Man => manual::man(),

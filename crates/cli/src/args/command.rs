@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use leasehold::duration;
 
 use super::exit_code::ExitCode;
@@ -65,6 +65,7 @@ pub(crate) enum ProgramCommand {
     Top(TopArgs),
     Release(ReleaseArgs),
     Doctor(DoctorArgs),
+    Quorum(QuorumArgs),
     Bench(BenchArgs),
     /// Writes a script for the completion of arguments in a shell
     Completions {
@@ -206,6 +207,26 @@ pub(crate) struct DoctorArgs {
     /// Writes one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Lets the servers of a new quorum count at once, instead of after 70 s
+///
+/// You state that no client has used these servers for 70 s, or for the longest ttl of any client and twice
+/// the tolerance, if that is longer. It is refused unless all servers answer, and none of them has a key of
+/// the namespace: call it once, before any client connects.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct QuorumArgs {
+    /// What to do
+    pub(crate) what: QuorumDeed,
+    /// States it without a question
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// What is done to a quorum.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum QuorumDeed {
+    Init,
 }
 
 /// Measures locks on the server: pairs of acquire and release, and hand-overs
