@@ -33,8 +33,6 @@ use super::{builder::LockRuntimeBuilder, strictness::Strictness};
 /// # }
 /// ```
 #[derive(Clone, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "std::collections::BTreeMap<String, Scalar>"))]
 pub struct Settings(Vec<(&'static str, Change)>);
 
 /// What a setting does to a builder.
@@ -180,18 +178,16 @@ enum Scalar {
 }
 
 #[cfg(feature = "serde")]
-impl TryFrom<std::collections::BTreeMap<String, Scalar>> for Settings {
-    type Error = SettingsError;
-
-    fn try_from(map: std::collections::BTreeMap<String, Scalar>) -> Result<Self, SettingsError> {
+impl<'de> serde::Deserialize<'de> for Settings {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut settings = Self::default();
-        for (name, value) in map {
+        for (name, value) in std::collections::BTreeMap::<String, Scalar>::deserialize(from)? {
             let value = match value {
                 Scalar::Text(text) => text,
                 Scalar::Number(number) => number.to_string(),
                 Scalar::Switch(is_on) => is_on.to_string(),
             };
-            settings.add(&name, &value, name.clone())?;
+            settings.add(&name, &value, name.clone()).map_err(serde::de::Error::custom)?;
         }
         Ok(settings)
     }

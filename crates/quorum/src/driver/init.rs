@@ -86,15 +86,16 @@ impl<'a> NewNode<'a> {
     async fn is_new(&self) -> Result<(), StoreError> {
         let boot = self.config.keys.boot();
         if self.ask(cmd("EXISTS").arg(&boot)).await? {
-            return Err(in_the_way("it has a boot mark: a client has connected to it".into()));
+            return Err(in_the_way("it has a boot mark: a client has connected to it"));
         }
         let any = self.config.keys.any();
         let mut at = 0_u64;
         loop {
             let step = cmd("SCAN").arg(at).arg("MATCH").arg(&any).arg("COUNT").arg(COUNT).take();
-            let (next, keys): (u64, Vec<String>) = self.ask(&step).await?;
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.ask(&step).await?;
             if let Some(key) = keys.first() {
-                return Err(in_the_way(format!("it has the key {key:?} of this namespace")));
+                let key = String::from_utf8_lossy(key);
+                return Err(in_the_way(&format!("it has the key {key:?} of this namespace")));
             }
             if next == 0 {
                 return Ok(());
@@ -110,13 +111,11 @@ impl<'a> NewNode<'a> {
         let (now, longest) = (seconds * 1000 + micros / 1000, self.config.quorum.most_ttl());
         let mark = format!("{now} {} {}", millis(longest), self.run);
         let set = cmd("SET").arg(self.config.keys.boot()).arg(mark).arg("NX").take();
-        match self.ask::<Option<String>>(&set).await.map_err(named)? {
-            Some(_) => Ok(()),
-            None => {
-                let what = "a client has connected meanwhile, so this node stays out for a while";
-                Err(named(not_served(what, "wait; the other nodes count already").as_answer()))
-            }
+        if self.ask::<Option<String>>(&set).await.map_err(named)?.is_some() {
+            return Ok(());
         }
+        let what = "a client has connected meanwhile, so this node stays out for a while";
+        Err(named(not_served(what, "wait; the other nodes count already").as_answer()))
     }
 
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
@@ -134,7 +133,7 @@ impl<'a> NewNode<'a> {
     }
 }
 
-fn in_the_way(what: String) -> StoreError {
+fn in_the_way(what: &str) -> StoreError {
     let what = format!("the quorum is not new, and nothing was changed: {what}");
     let remedy = "connect the clients instead: each node counts by itself as soon as no lease can be left that \
                   it has forgotten";
