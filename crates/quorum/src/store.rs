@@ -40,7 +40,10 @@ impl<N: QuorumNode> QuorumStore<N> {
         entropy: Arc<dyn Entropy>,
         runtime: Handle,
     ) -> Result<Self, StoreError> {
-        check_count(nodes.len())?;
+        if !matches!(nodes.len(), 3 | 5 | 7) {
+            let what = format!("a quorum has 3, 5 or 7 nodes, and {} are named", nodes.len());
+            return Err(not_served(what, "name all nodes of the group, each once"));
+        }
         Ok(Self(Arc::new(Quorum {
             health: Mutex::new(vec![Health::default(); nodes.len()]),
             nodes,
@@ -60,15 +63,6 @@ impl<N: QuorumNode> QuorumStore<N> {
     pub fn nodes(&self) -> &[N] {
         &self.0.nodes
     }
-}
-
-/// Whether so many nodes make a quorum.
-pub(crate) fn check_count(nodes: usize) -> Result<(), StoreError> {
-    if matches!(nodes, 3 | 5 | 7) {
-        return Ok(());
-    }
-    let what = format!("a quorum has 3, 5 or 7 nodes, and {nodes} are named");
-    Err(not_served(what, "name all nodes of the group, each once"))
 }
 
 impl<N: QuorumNode> LockStore for QuorumStore<N> {

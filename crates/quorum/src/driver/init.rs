@@ -13,7 +13,7 @@ use super::{
     boot::{persists_all, run_id},
     connect::check,
 };
-use crate::{failure::not_served, store::check_count};
+use crate::failure::not_served;
 
 /// How many places of its table a node looks at in one step.
 const COUNT: u32 = 1000;
@@ -39,7 +39,6 @@ pub async fn init_quorum(config: &RedisConfig, clock: Arc<dyn Clock>) -> Result<
     let places = config.address.quorum().ok_or_else(|| {
         not_served("the address is not that of a quorum", "write redis+quorum://HOST,HOST,HOST")
     })?;
-    check_count(places.len())?;
     // All are looked at before the first mark is written.
     let looking = places.iter().map(|place| NewNode::look(config, place, &clock));
     let nodes = try_join_all(looking).await?;
@@ -86,7 +85,9 @@ impl<'a> NewNode<'a> {
     async fn is_new(&self) -> Result<(), StoreError> {
         let boot = self.config.keys.boot();
         if self.ask(cmd("EXISTS").arg(&boot)).await? {
-            return Err(in_the_way("it has a boot mark: a client has connected to it"));
+            return Err(in_the_way(
+                "it has a boot mark: a client has connected to it, or this was done before",
+            ));
         }
         let any = self.config.keys.any();
         let mut at = 0_u64;
