@@ -13,4 +13,4 @@ pub use leasehold_reentrant_lock::{
     Unavailable, WaitTimeout, WithError,
 };
 
-pub use crate::runtime::{ConnectError, InspectError};
+pub use crate::runtime::{ConnectError, InspectError, SettingsError};

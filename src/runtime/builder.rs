@@ -5,6 +5,7 @@ use leasehold_core::{
     RuntimeId, RuntimeLabel, SystemClock, SystemEntropy, Ttl, store::BoundedStore,
 };
 use leasehold_doctor::{Examiner, Expected};
+use leasehold_quorum::init_quorum;
 use leasehold_redis::{AddressError, CredentialsProvider, RedisAddress, RedisConfig};
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
@@ -13,6 +14,7 @@ use super::{
     connect_error::ConnectError,
     doctor::Doctor,
     handle::{Farewell, LockRuntime},
+    settings::{Settings, SettingsError},
     strictness::Strictness,
 };
 
@@ -59,6 +61,35 @@ impl LockRuntimeBuilder {
             entropy: Arc::new(SystemEntropy),
             rules: Rules::default(),
         }
+    }
+
+    /// Sets what variables of the environment with a prefix say, such as `LEASEHOLD_SET_TTL=10s`.
+    ///
+    /// Behind the prefix stands the name of a [setting](Settings#names) in capitals. A variable that is empty
+    /// counts as one that is not set. What was set before is replaced, what is set later replaces it.
+    ///
+    /// Take a prefix under which nothing else is set. `LEASEHOLD_` alone is not one: `leasehold run`
+    /// exports `LEASEHOLD_FENCE` and others to its command.
+    ///
+    /// ```
+    /// # use leasehold::LockRuntime;
+    /// let builder = LockRuntime::builder().from_env("LEASEHOLD_SET_")?;
+    /// # Ok::<(), leasehold::error::SettingsError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`SettingsError::Unknown`] for a variable with this prefix that is no setting.
+    /// - [`SettingsError::Value`] for a value that is not understood.
+    ///
+    /// Whether a value is in its range is checked when the runtime is made.
+    pub fn from_env(self, prefix: &str) -> Result<Self, SettingsError> {
+        Ok(self.settings(Settings::among(prefix, std::env::vars_os())?))
+    }
+
+    /// Sets what some settings say, which were read from a file of the service.
+    pub fn settings(self, settings: Settings) -> Self {
+        settings.set(self)
     }
 
     /// Sets the prefix of all keys and channels; processes that share locks need the same. Default:
@@ -319,6 +350,36 @@ impl LockRuntimeBuilder {
         Ok(self.start(store, doctor, timing, id))
     }
 
+    /// Lets the nodes of a new quorum count at once: otherwise its first grant comes after the longest ttl
+    /// and twice the tolerance, 70 s by default, because nothing tells a new quorum from one that has
+    /// lost everything.
+    ///
+    /// **By calling this you state** that no client has used these servers for the longest ttl of any client
+    /// and twice the tolerance. If one has, and the servers have lost its leases, there can be two
+    /// holders. All nodes have to answer, and none may have a boot mark or a key of the namespace, so a
+    /// second call is refused. Call it once, when the servers are set up, and before any client
+    /// connects; `leasehold quorum init` does so, too.
+    ///
+    /// # Errors
+    ///
+    /// - [`ConnectError::Store`], which names the node that stands in the way: of kind `Config` if it
+    ///   has a boot mark or a key, else if it cannot be reached. Nothing was changed, unless a client
+    ///   has connected meanwhile.
+    /// - For bad settings and without a tokio runtime, as [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves some of the nodes as they were, and lets the others count.
+    pub async fn init_quorum<A>(self, address: A) -> Result<(), ConnectError>
+    where
+        A: TryInto<RedisAddress, Error: Into<AddressError>>,
+    {
+        let (config, _, _, Doctor { executor, .. }) = self.prepared(address)?;
+        let clock = executor.clock(Arc::clone(&self.clock));
+        let beginning = async move { init_quorum(&config, clock).await };
+        Ok(executor.run(beginning).await.map_err(|_| ConnectError::TokioEnded)??)
+    }
+
     /// Makes a runtime for a Redis server that may not be there yet, and sends it nothing.
     ///
     /// The first acquire connects. Until the server has passed the same check as in
@@ -432,6 +493,12 @@ impl LockRuntimeBuilder {
         let examiner =
             Some(Arc::new(Examiner { config: config.clone(), clock, runtime_id: id, expected }));
         Ok((config, timing, id, Doctor { examiner, executor }))
+    }
+
+    /// Replaces the retention of the fence counters, if the new one is in its range.
+    pub(super) fn retention(self, retention: Duration) -> Self {
+        let fencing = self.fencing.retention(retention).unwrap_or(self.fencing);
+        Self { fencing, ..self }
     }
 
     fn with(

@@ -33,11 +33,22 @@ pub(crate) async fn list(args: &ServerArgs, what: &ListArgs) -> Result<u8, CliEr
             }
         }
     }
-    if !what.json {
+    if !what.json && found.is_empty() && failed.is_none() {
+        tell(&nothing(&what.pattern, server::namespace(args)?.as_deref()));
+    } else if !what.json {
         found.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
         write_out(table(HEADS, found.iter().map(row)).as_bytes())?;
     }
     failed.map_or(Ok(0), Err)
+}
+
+/// What is said where no lock is found: perhaps the locks are elsewhere.
+fn nothing(pattern: &str, namespace: Option<&str>) -> String {
+    let namespace = namespace.unwrap_or("leasehold");
+    let which = if pattern == "*" { "lock".into() } else { format!("lock that fits {pattern:?}") };
+    format!(
+        "no {which} is held or kept closed in the namespace {namespace:?}; --namespace names another one"
+    )
 }
 
 const HEADS: [&str; 9] =

@@ -9,6 +9,7 @@ mod json;
 mod list;
 mod manual;
 mod output;
+mod quorum;
 mod release;
 mod run;
 mod server;
@@ -48,7 +49,9 @@ fn perform() -> process::ExitCode {
         Err(error) if !error.use_stderr() => {
             (Vec::new(), write_out(error.to_string().as_bytes()).map(|_| 0))
         }
-        Err(error) => (ExitCode::among(env::args_os().skip(1)), Err(mistake(&error))),
+        Err(error) => {
+            (ExitCode::among(env::args_os().skip(1)), Err(mistake(&error, env::args_os().skip(1))))
+        }
     };
     let code = done.unwrap_or_else(|CliError { cause, text }| {
         if !text.is_empty() {
@@ -68,6 +71,7 @@ fn execute(Program { server: at, command }: Program) -> Result<u8, CliError> {
         ProgramCommand::Top(args) => server::tokio()?.block_on(top::top(&at, &args)),
         ProgramCommand::Release(args) => server::tokio()?.block_on(release::release(&at, &args)),
         ProgramCommand::Doctor(args) => server::tokio()?.block_on(doctor::doctor(&at, &args)),
+        ProgramCommand::Quorum(args) => server::tokio()?.block_on(quorum::quorum(&at, &args)),
         ProgramCommand::Bench(args) => server::tokio()?.block_on(bench::bench(&at, &args)),
         ProgramCommand::Completions { shell } => manual::completions(shell),
         ProgramCommand::Man => manual::man(),

@@ -1,6 +1,6 @@
 //! What the program writes to its standard output, and to the standard error.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
 
 use crate::ending::{Cause, CliError};
 
@@ -35,4 +35,18 @@ pub(crate) fn write_err(text: &str) {
 pub(crate) fn tell(text: &str) {
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     write_err(&format!("leasehold: {}\n", lines.join(" ")));
+}
+
+/// Asks on the terminal, and returns whether the answer is yes. Without a terminal it fails, and tells what
+/// to do.
+pub(crate) fn asked(question: &str, without: &str) -> Result<bool, CliError> {
+    if !io::stdin().is_terminal() {
+        return Err(CliError::usage(format!("there is no terminal to ask on: {without}")));
+    }
+    write_err(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(|error| {
+        CliError::usage(format!("the answer cannot be read ({error}): {without}"))
+    })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

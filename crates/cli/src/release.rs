@@ -1,7 +1,5 @@
 //! `leasehold release`.
 
-use std::io::{self, BufRead, IsTerminal};
-
 use leasehold::{
     Fence, ForceReleased, LockRuntime, printable,
     store::{Inspection, LeaseRecord},
@@ -10,9 +8,9 @@ use serde_json::json;
 
 use crate::{
     args::{ReleaseArgs, ServerArgs},
-    ending::{Cause, CliError},
+    ending::CliError,
     json,
-    output::{tell, write_err, write_out},
+    output::{asked, tell, write_out},
     server,
     words::short,
 };
@@ -34,24 +32,14 @@ pub(crate) async fn release(args: &ServerArgs, what: &ReleaseArgs) -> Result<u8,
 /// Asks on the terminal.
 fn agreed(name: &str, lease: &LeaseRecord) -> Result<bool, CliError> {
     let name = printable(name);
-    if !io::stdin().is_terminal() {
-        return Err(CliError::usage(format!(
-            "there is no terminal to ask on: add --yes to end the lease of {name} without a question"
-        )));
-    }
     let held = if lease.kept { "was held, and is kept closed, by" } else { "is held by" };
-    write_err(&format!(
-        "{name} {held} {}, for {} until now (fence {}). End this lease? [y/N] ",
+    let question = format!(
+        "{name} {held} {}, for {} until now (fence {}). End this lease?",
         lease.label,
         short(lease.held_for),
         lease.fence
-    ));
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| {
-        CliError::new(Cause::Usage, format!("the answer cannot be read ({error}): add --yes"))
-    })?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    );
+    asked(&question, &format!("add --yes to end the lease of {name} without a question"))
 }
 
 /// Ends the lease that was looked at, and no later one.

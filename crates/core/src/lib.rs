@@ -37,5 +37,5 @@ pub use store::{
 pub use types::{
     AcquisitionId, AcquisitionIdError, Class, Fence, FenceError, KnownHash, LockName, NameError,
     NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError, Stamp,
-    StampError, Terms, Ttl, is_printable, printable, without_words,
+    StampError, Terms, Ttl, duration, is_printable, printable, without_words,
 };

@@ -85,6 +85,8 @@ pub(crate) struct ServerTold {
     pub(crate) runs: BTreeSet<String>,
     /// The fields of `INFO`.
     pub(crate) info: Reading<Fields>,
+    /// What share of its keys belongs to locks, if there are many and they may be looked at.
+    pub(crate) locks: Option<LockKeys>,
     /// The answer to `CONFIG GET`; an empty one counts as not read.
     pub(crate) settings: Reading<Fields>,
     /// How many replicas `ROLE` names; asked only if `INFO` could not be read.
@@ -172,6 +174,33 @@ fn keeps_up(replica: &&str) -> bool {
     let field = |name: &str| replica.split(',').find_map(|field| field.strip_prefix(name));
     let lag = field("lag=").and_then(|lag| lag.parse().ok()).unwrap_or(0);
     field("state=") == Some("online") && lag <= MAX_LAG
+}
+
+/// Some of the keys of a server, among which those of locks are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LockKeys {
+    /// How many keys the database has.
+    pub(crate) all: u64,
+    /// How many of them were looked at.
+    pub(crate) sample: u64,
+    /// How many of these are leases of locks, or their fences.
+    pub(crate) of_locks: u64,
+    /// How long those are together, in bytes.
+    pub(crate) length: u64,
+}
+
+impl LockKeys {
+    /// What a server needs for a free lock beside its name, in bytes.
+    const BESIDE_NAME: u64 = 160;
+
+    /// About how many locks there are, and how much memory they take, in bytes.
+    pub(crate) fn estimate(self) -> (u64, u64) {
+        let of_all = |sum: u64| {
+            let scaled = u128::from(sum) * u128::from(self.all) / u128::from(self.sample.max(1));
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        (of_all(self.of_locks), of_all(self.of_locks * Self::BESIDE_NAME + self.length))
+    }
 }
 
 /// What a few round trips showed.

@@ -145,6 +145,8 @@ pub enum Topic {
     Scripts,
     /// What the server does when its memory is full.
     Eviction,
+    /// How much of its memory the locks take.
+    Memory,
     /// What is left after a restart.
     Persistence,
     /// The replicas, and what a master does without them.
@@ -171,6 +173,7 @@ impl Topic {
             Self::Rights => "rights",
             Self::Scripts => "scripts",
             Self::Eviction => "eviction",
+            Self::Memory => "memory",
             Self::Persistence => "persistence",
             Self::Replicas => "replicas",
             Self::Sentinels => "sentinels",

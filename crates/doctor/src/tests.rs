@@ -90,6 +90,7 @@ pub(super) fn healthy() -> ServerTold {
         runs: BTreeSet::from(["a".to_owned()]),
         info: Ok(info("connected_slaves:0\r\naof_last_write_status:ok\r\n")),
         settings: Ok(Fields(values.into())),
+        locks: None,
         role: None,
         timing: Ok(timing),
         scripts: Ok(()),

@@ -25,7 +25,7 @@ mod tally;
 mod values;
 mod vote;
 
-pub use driver::{RedisNode, connect_quorum, lazy_quorum};
+pub use driver::{RedisNode, connect_quorum, init_quorum, lazy_quorum};
 pub use node::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, QuorumNode, Vote, Word};
 pub use rules::QuorumRules;
 pub use store::QuorumStore;

@@ -4,6 +4,7 @@ mod clock;
 mod cluster;
 mod eviction;
 mod masters;
+mod memory;
 mod persistence;
 mod quorum;
 mod replicas;

@@ -1,5 +1,6 @@
 //! Locks on several independent servers.
 
 mod connects;
+mod init;
 mod outage;
 mod promises;

@@ -2,9 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use leasehold::duration;
 
-use super::{duration::duration, exit_code::ExitCode};
+use super::exit_code::ExitCode;
 
 /// Runs commands under distributed locks on Redis, and shows who holds what and who waits.
 ///
@@ -64,6 +65,7 @@ pub(crate) enum ProgramCommand {
     Top(TopArgs),
     Release(ReleaseArgs),
     Doctor(DoctorArgs),
+    Quorum(QuorumArgs),
     Bench(BenchArgs),
     /// Writes a script for the completion of arguments in a shell
     Completions {
@@ -122,6 +124,11 @@ pub(crate) struct RunArgs {
     /// Re-enters the locks that a run around this one holds, instead of waiting for them
     #[arg(long)]
     pub(crate) owner_env: bool,
+    /// How long the server keeps the fence of a lock at least after its last use, 1h to 3650d; a lock for
+    /// each job needs less memory with a short time, which has to be longer than any step of the server's
+    /// clock [default: 7d]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) retention: Option<Duration>,
     /// How long the command may take to end after SIGTERM, before the lease ends; less than 49 % of the
     /// ttl [default: a third of the ttl, up to 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -200,6 +207,26 @@ pub(crate) struct DoctorArgs {
     /// Writes one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Lets the servers of a new quorum count at once, instead of after 70 s
+///
+/// You state that no client has used these servers for 70 s, or for the longest ttl of any client and twice
+/// the tolerance, if that is longer. It is refused unless all servers answer, and none of them has a key of
+/// the namespace: call it once, before any client connects.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct QuorumArgs {
+    /// What to do
+    pub(crate) what: QuorumDeed,
+    /// States it without a question
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// What is done to a quorum.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum QuorumDeed {
+    Init,
 }
 
 /// Measures locks on the server: pairs of acquire and release, and hand-overs

@@ -1,12 +1,16 @@
+use std::ffi::OsString;
+
 use clap::{
-    Error,
+    CommandFactory, Error,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+use super::Program;
 use crate::ending::CliError;
 
-/// A mistake on the command line in one line: what is wrong, and where help is.
-pub(crate) fn mistake(error: &Error) -> CliError {
+/// A mistake on the command line in one line: what is wrong, and where help is. The words are those
+/// behind the name of the program.
+pub(crate) fn mistake(error: &Error, words: impl IntoIterator<Item = OsString>) -> CliError {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
@@ -21,17 +25,25 @@ pub(crate) fn mistake(error: &Error) -> CliError {
         );
     }
     let text = error.to_string();
-    let (body, usage) = text.split_once("\n\nUsage: ").unwrap_or((&text, ""));
-    let help = help(usage);
+    let body = text.split("\n\nUsage: ").next().unwrap_or_default();
     let body = body.split("\n\nFor more information").next().unwrap_or_default();
-    let paragraphs = body.split("\n\n").map(str::trim);
+    let command = command(words);
+    let is_run = command.as_deref() == Some("run");
+    let body = body.replace("\n  tip:", "\n\n  tip:");
+    let has_similar = body.contains("tip: a similar");
     // In a run, what stands behind -- is the command: what looks like an option cannot be a name.
-    let is_run = help == "leasehold run --help";
-    let told = paragraphs.filter(|part| !(is_run && part.starts_with("tip: to pass")));
+    let told = body.split("\n\n").map(str::trim).filter_map(|part| {
+        match is_run && part.starts_with("tip: to pass") {
+            true if has_similar => None,
+            true => Some("run takes no lock whose name begins with -"),
+            false => Some(part),
+        }
+    });
     let body = told.collect::<Vec<_>>().join("; ");
     let body = body.split_whitespace().collect::<Vec<_>>().join(" ");
     let body = body.strip_prefix("error: ").unwrap_or(&body);
-    CliError::usage(format!("{body}; see {help}"))
+    let help = command.map_or_else(String::new, |command| format!("{command} "));
+    CliError::usage(format!("{body}; see leasehold {help}--help"))
 }
 
 fn misses_command(error: &Error) -> bool {
@@ -42,11 +54,12 @@ fn misses_command(error: &Error) -> bool {
         && missing.iter().any(|argument| argument.contains("<COMMAND>"))
 }
 
-/// How to ask for the help that belongs to a usage, such as `leasehold run [OPTIONS] <NAME>...`.
-fn help(usage: &str) -> String {
-    let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
-    let names: Vec<_> = usage.split_whitespace().take_while(is_name).collect();
-    if names.is_empty() { "leasehold --help".into() } else { format!("{} --help", names.join(" ")) }
+/// The command among the words, whatever else is wrong with them.
+fn command(words: impl IntoIterator<Item = OsString>) -> Option<String> {
+    let program = Program::command();
+    let words = words.into_iter().filter_map(|word| word.into_string().ok());
+    let mut words = words.take_while(|word| word != "--");
+    words.find(|word| program.find_subcommand(word).is_some())
 }
 
 #[cfg(test)]
@@ -57,7 +70,8 @@ mod tests {
     use crate::args::Program;
 
     fn told(words: &str) -> String {
-        mistake(&Program::try_parse_from(words.split(' ')).unwrap_err()).text
+        let error = Program::try_parse_from(words.split(' ')).unwrap_err();
+        mistake(&error, words.split(' ').skip(1).map(OsString::from)).text
     }
 
     #[test]
@@ -70,7 +84,29 @@ mod tests {
     #[test]
     fn a_run_is_not_told_to_write_a_name_behind_the_dashes() {
         let text = told("leasehold run -x -- true");
-        assert_eq!(text, "unexpected argument '-x' found; see leasehold run --help");
+        assert_eq!(
+            text,
+            "unexpected argument '-x' found; run takes no lock whose name begins with -; see leasehold run --help"
+        );
+    }
+
+    #[test]
+    fn an_option_that_is_misspelt_is_named() {
+        let text = told("leasehold run --tt 5s x -- true");
+        assert!(text.contains("'--ttl'; see leasehold run --help"), "{text}");
+    }
+
+    #[test]
+    fn the_help_is_that_of_the_command() {
+        for (words, help) in [
+            ("run --ttl 5 x -- true", "run --help"),
+            ("--url redis://h run --ttl 5 x -- ls", "run --help"),
+            ("bench --time 5", "bench --help"),
+            ("fly -- run", "leasehold --help"),
+        ] {
+            let text = told(&format!("leasehold {words}"));
+            assert!(text.ends_with(help), "{text}");
+        }
     }
 
     #[test]

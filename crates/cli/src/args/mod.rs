@@ -1,13 +1,12 @@
 //! What may be written on the command line.
 
 mod command;
-mod duration;
 mod exit_code;
 mod mistake;
 
 pub(crate) use command::{
-    BenchArgs, DoctorArgs, ListArgs, Program, ProgramCommand, ReleaseArgs, RunArgs, ServerArgs,
-    ShowArgs, TopArgs,
+    BenchArgs, DoctorArgs, ListArgs, Program, ProgramCommand, QuorumArgs, QuorumDeed, ReleaseArgs,
+    RunArgs, ServerArgs, ShowArgs, TopArgs,
 };
 pub(crate) use exit_code::ExitCode;
 pub(crate) use mistake::mistake;

@@ -1,11 +1,13 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
     io::{self, PipeWriter, Write},
     os::{
         fd::{AsFd, AsRawFd},
         unix::process::CommandExt,
     },
+    path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -49,13 +51,25 @@ impl Helpers {
     }
 }
 
-/// This program, also while its file is being replaced, in a process group of its own.
+/// The file of this program, also while it is being replaced.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// This program in a process group of its own.
 fn this_program() -> io::Result<Command> {
-    let file =
-        if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { env::current_exe()? };
+    let file = if cfg!(target_os = "linux") { there(THIS_PROGRAM)? } else { env::current_exe()? };
     let mut program = Command::new(file);
     program.arg0("leasehold").process_group(0);
     Ok(program)
+}
+
+/// A file that is there: in a chroot, `/proc` may be missing.
+fn there(path: &str) -> io::Result<PathBuf> {
+    let missing = |error: io::Error| {
+        let what =
+            format!("{path} cannot be read ({error}); mount /proc here: mount -t proc proc /proc");
+        io::Error::new(error.kind(), what)
+    };
+    fs::symlink_metadata(path).map(|_| path.into()).map_err(missing)
 }
 
 /// The process that becomes the command, in a process group of its own.

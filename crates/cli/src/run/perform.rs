@@ -5,6 +5,7 @@ use leasehold::{
     error::OptionsError,
     printable,
     redis::RedisAddress,
+    store::FenceSettings,
     time::{Clock, SystemClock},
 };
 use nix::sys::signal::{Signal, raise};
@@ -38,6 +39,12 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs) -> Result<u8, CliError> {
     let (builder, address) = server::settings(server, &service(&args))?;
     // A command may take half the ttl at most.
     let builder = builder.ttl(args.ttl).command_timeout((args.ttl / 2).min(Duration::from_secs(2)));
+    let builder = match args.retention {
+        Some(time) => {
+            builder.fencing(FenceSettings::default().retention(time).map_err(CliError::usage)?)
+        }
+        None => builder,
+    };
     let tokio = server::tokio()?;
     if wanted.is_empty() {
         tokio.block_on(async {
@@ -179,17 +186,14 @@ fn not_begun(why: &str) -> CliError {
     CliError::new(Cause::Lost, format!("{why}; the command was not begun"))
 }
 
-/// The locks, each of them once.
+/// The locks, each of them once, as `LockRuntime::all` takes them.
 fn names(args: &RunArgs) -> Result<Vec<LockName>, CliError> {
     let mut names = Vec::<LockName>::new();
     for name in &args.names {
         let name = LockName::new(name).map_err(CliError::usage)?;
-        if names.contains(&name) {
-            return Err(CliError::usage(format!(
-                "lock {name:?} is named twice: name each lock once"
-            )));
+        if !names.contains(&name) {
+            names.push(name);
         }
-        names.push(name);
     }
     let has_line_breaks = names.iter().any(|name| name.as_str().contains('\n'));
     let mistake = if has_line_breaks && names.len() > 1 {

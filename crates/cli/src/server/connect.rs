@@ -22,13 +22,18 @@ pub(crate) fn settings(
 ) -> Result<(LockRuntimeBuilder, RedisAddress), CliError> {
     let address = address(args, variable("REDIS_URL")?)?;
     let mut builder = LockRuntime::builder().service(service).strictness(Strictness::Ignore);
-    if let Some(namespace) = given(args.namespace.as_ref(), "LEASEHOLD_NAMESPACE")? {
+    if let Some(namespace) = namespace(args)? {
         builder = builder.namespace(namespace);
     }
     let builder = with_login(builder, args)?;
     #[cfg(feature = "tls")]
     let builder = with_tls(builder, args)?;
     Ok((builder, address))
+}
+
+/// The prefix of all keys, if it is not the default.
+pub(crate) fn namespace(args: &ServerArgs) -> Result<Option<String>, CliError> {
+    given(args.namespace.as_ref(), "LEASEHOLD_NAMESPACE")
 }
 
 /// What an option says, or else a variable.

@@ -4,4 +4,4 @@ mod address;
 mod connect;
 mod password;
 
-pub(crate) use connect::{connect, connected, lazily, settings, tokio};
+pub(crate) use connect::{connect, connected, lazily, namespace, settings, tokio};

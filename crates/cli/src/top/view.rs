@@ -1,5 +1,7 @@
+use std::borrow::Cow;
+
 use leasehold::{
-    ListedLock,
+    Fence, ListedLock,
     graph::{Certainty, Process},
     printable,
 };
@@ -15,70 +17,87 @@ use super::{
     looks::{Look, STEPS_PER_SECOND},
     model::{Mode, Model, longest_wait},
 };
-use crate::{json::state, words::short};
+use crate::{
+    json::state,
+    words::{columns, lines, middle, short},
+};
+
+/// From so many columns on, fences are shown as a whole.
+const WIDE: usize = 120;
+/// The digits of a fence.
+const LONGEST_FENCE: usize = 16;
+/// Its last digits behind an ellipsis: the first ones are the same for months.
+const SHORT_FENCE: usize = 7;
+/// No text of others takes more lines.
+const MOST_LINES: usize = 4;
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
+    let width = frame.area().width.into();
+    let (head_text, foot_text) = (head_lines(model, address, width), foot_lines(model, width));
     let [head, locks, below, foot] = Layout::vertical([
-        Constraint::Length(2),
+        Constraint::Length(height(&head_text)),
         Constraint::Percentage(55),
         Constraint::Fill(1),
-        Constraint::Length(1),
+        Constraint::Length(height(&foot_text)),
     ])
     .areas(frame.area());
     let [processes, cycles] =
         Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
-    frame.render_widget(Paragraph::new(head_lines(model, address)), head);
+    frame.render_widget(Paragraph::new(head_text), head);
     draw_locks(frame, model, locks);
     if let Some(look) = &model.look {
         let block = Block::bordered().title(" processes ");
-        frame.render_widget(Paragraph::new(process_lines(look)).block(block), processes);
+        let list = process_lines(look, block.inner(processes).width.into());
+        frame.render_widget(Paragraph::new(list).block(block), processes);
         let (block, lines) = (Block::bordered().title(" cycles "), cycle_lines(look));
         let list = Paragraph::new(lines).wrap(Wrap { trim: true }).block(block);
         frame.render_widget(list, cycles);
     }
-    frame.render_widget(Line::from(foot_line(model)).bold(), foot);
+    frame.render_widget(Paragraph::new(foot_text).bold(), foot);
+}
+
+fn height(text: &[Line<'_>]) -> u16 {
+    u16::try_from(text.len()).unwrap_or(u16::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-fn head_lines(model: &Model, address: &str) -> Vec<Line<'static>> {
-    let Some(look) = &model.look else {
-        return vec![Line::from(format!("leasehold top  {address}  looking ...")).bold()];
+fn head_lines(model: &Model, address: &str, width: usize) -> Vec<Line<'static>> {
+    let title = |told: &str| {
+        let room = width.saturating_sub(columns("leasehold top    ") + columns(told));
+        Line::from(format!("leasehold top  {}  {told}", middle(address, room))).bold()
     };
+    let Some(look) = &model.look else { return vec![title("looking ...")] };
     let waiting: usize = look.locks.iter().map(|lock| lock.lease.waiters.len()).sum();
     let paused = if model.is_paused { "  PAUSED" } else { "" };
-    let first = format!(
-        "leasehold top  {address}  {} locks  {waiting} waiting  {} processes  {} cycles{paused}",
+    let counts = format!(
+        "{} locks  {waiting} waiting  {} processes  {} cycles{paused}",
         look.locks.len(),
         look.graph.processes.len(),
         look.graph.cycles.len()
     );
     let seconds = look.took.as_secs_f64().max(1.0);
-    let unread = match look.unread.first() {
-        Some(error) => format!("  INCOMPLETE: {}", printable(&error.to_string())),
-        None => String::new(),
-    };
-    let second = format!(
-        "hand-overs {:.1}/s  losses {:.1}/s  commands {:.0}/s (at most {STEPS_PER_SECOND})  look {}{unread}",
-        model.changes.hand_overs,
-        model.changes.losses,
-        look.steps as f64 / seconds,
-        short(look.took),
-    );
-    vec![Line::from(first).bold(), Line::from(second)]
+    let rates = [
+        format!("hand-overs {:.1}/s", model.changes.hand_overs),
+        format!("losses {:.1}/s", model.changes.losses),
+        format!("commands {:.0}/s (at most {STEPS_PER_SECOND})", look.steps as f64 / seconds),
+        format!("look {}", short(look.took)),
+    ];
+    let rates = lines(rates.iter().map(String::as_str), "  ", width);
+    let mut unread = Vec::new();
+    if let Some(error) = look.unread.first() {
+        let text = format!("INCOMPLETE: {}", printable(&error.to_string()));
+        unread = lines(text.split(' '), " ", width);
+        unread.truncate(MOST_LINES);
+    }
+    let below = rates.into_iter().chain(unread).map(Line::from);
+    [title(&counts)].into_iter().chain(below).collect()
 }
 
 fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    const COLUMNS: [(&str, Constraint); 8] = [
-        ("LOCK", Constraint::Fill(3)),
-        ("STATE", Constraint::Length(5)),
-        ("WAITING", Constraint::Length(7)),
-        ("LONGEST WAIT", Constraint::Length(12)),
-        ("HELD FOR", Constraint::Length(8)),
-        ("TTL LEFT", Constraint::Length(8)),
-        ("FENCE", Constraint::Length(16)),
-        ("HOLDER", Constraint::Fill(4)),
-    ];
+    const HEADS: [&str; 8] =
+        ["LOCK", "STATE", "WAITING", "LONGEST", "HELD", "TTL LEFT", "FENCE", "HOLDER"];
+    let block = Block::bordered();
     let locks = model.locks();
     let filter = match model.filter.as_str() {
         "" => String::new(),
@@ -88,55 +107,89 @@ fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let selected = model.selected(&locks);
     // Rows far from the selected one are not seen: ten thousand of them would only cost time.
     let first = selected.saturating_sub(usize::from(area.height));
-    let rows = locks.iter().skip(first).take(2 * usize::from(area.height)).map(|lock| row(lock));
-    let table = Table::new(rows, COLUMNS.map(|(_, width)| width))
-        .header(Row::new(COLUMNS.map(|(head, _)| head)).bold())
-        .block(Block::bordered().title(title))
+    let shown: Vec<_> = locks.into_iter().skip(first).take(2 * usize::from(area.height)).collect();
+    let widths = widths(block.inner(area).width.into(), &shown);
+    let rows = shown.into_iter().map(|lock| row(lock, &widths));
+    let lengths = widths.map(|width| Constraint::Length(width.try_into().unwrap_or(u16::MAX)));
+    let table = Table::new(rows, lengths)
+        .header(Row::new(HEADS).bold())
+        .block(block.title(title))
         .row_highlight_style(Style::new().reversed());
     let mut at = TableState::default().with_selected(Some(selected - first));
     frame.render_stateful_widget(table, area, &mut at);
 }
 
-fn row(lock: &ListedLock) -> Row<'static> {
+/// The widths of the columns: names and holders share what the others leave.
+fn widths(width: usize, locks: &[&ListedLock]) -> [usize; 8] {
+    let [state, waiting, longest, held, ttl] = [5, 7, 7, 7, 8];
+    let fence = if width + 2 < WIDE { SHORT_FENCE } else { LONGEST_FENCE };
+    let gaps = 7;
+    let room = width.saturating_sub(state + waiting + longest + held + ttl + fence + gaps);
+    let names = locks.iter().map(|lock| columns(&printable(lock.name.as_str())));
+    let holders = locks.iter().map(|lock| columns(&lock.lease.label));
+    let longest_name = names.max().unwrap_or_default().max(columns("LOCK"));
+    let name = share(longest_name, holders.max().unwrap_or_default(), room);
+    [name, state, waiting, longest, held, ttl, fence, room - name]
+}
+
+/// The columns of the first of two texts that stand in one room: a half, unless one of them needs less.
+fn share(first: usize, second: usize, room: usize) -> usize {
+    first.min((room / 2).max(room.saturating_sub(second)))
+}
+
+/// A fence in so many columns.
+fn fence(fence: Fence, width: usize) -> String {
+    let all = fence.to_string();
+    match all.len().checked_sub(width) {
+        None | Some(0) => all,
+        Some(more) => format!("…{}", &all[more + 1..]),
+    }
+}
+
+fn row(lock: &ListedLock, widths: &[usize; 8]) -> Row<'static> {
     let lease = &lock.lease;
     let wait = if lease.waiters.is_empty() { "-".into() } else { short(longest_wait(lock)) };
     Row::new([
-        printable(lock.name.as_str()).into(),
+        middle(&printable(lock.name.as_str()), widths[0]),
         state(lease).into(),
         lease.waiters.len().to_string(),
         wait,
         short(lease.held_for),
         short(lease.remaining),
-        lease.fence.to_string(),
-        lease.label.clone(),
+        fence(lease.fence, widths[6]),
+        middle(&lease.label, widths[7]),
     ])
 }
 
 /// The processes, those that wait first.
-fn process_lines(look: &Look) -> Vec<Line<'static>> {
+fn process_lines(look: &Look, width: usize) -> Vec<Line<'static>> {
     let mut processes: Vec<_> = look.graph.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse((process.waits.len(), process.holds.len())));
-    processes.into_iter().take(100).map(process_line).collect()
+    processes.into_iter().take(100).map(|process| process_line(process, width)).collect()
 }
 
-fn process_line(process: &Process) -> Line<'static> {
-    let holds = process.holds.iter().map(|hold| hold.lock.as_str());
-    let waits = process.waits.iter().map(|wait| wait.lock.as_str());
-    let (holds, waits) = (some(holds, process.holds.len()), some(waits, process.waits.len()));
-    let text = match (process.holds.is_empty(), process.waits.is_empty()) {
-        (_, true) => format!("{} holds {holds}", process.label),
-        (true, false) => format!("{} waits for {waits}", process.label),
-        (false, false) => format!("{} waits for {waits}, holds {holds}", process.label),
-    };
-    Line::from(printable(&text).into_owned())
+/// A process in so many columns: its label and the first lock are seen.
+fn process_line(process: &Process, width: usize) -> Line<'static> {
+    let holds: Vec<_> = process.holds.iter().map(|hold| printable(hold.lock.as_str())).collect();
+    let waits: Vec<_> = process.waits.iter().map(|wait| printable(wait.lock.as_str())).collect();
+    let room = width.saturating_sub(columns(" waits for "));
+    let longest = holds.iter().chain(&waits).map(|name| columns(name)).max().unwrap_or_default();
+    let most = share(columns(&process.label), longest, room);
+    let label = middle(&process.label, most);
+    let (holds, waits) = (some(&holds, room - most), some(&waits, room - most));
+    Line::from(match (process.holds.is_empty(), process.waits.is_empty()) {
+        (_, true) => format!("{label} holds {holds}"),
+        (true, false) => format!("{label} waits for {waits}"),
+        (false, false) => format!("{label} waits for {waits}, holds {holds}"),
+    })
 }
 
-/// The first names of many.
-fn some<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
+/// The first names of many, each in so many columns.
+fn some(names: &[Cow<'_, str>], width: usize) -> String {
     const SHOWN: usize = 4;
-    let mut shown: Vec<_> = names.take(SHOWN).map(str::to_owned).collect();
-    if count > SHOWN {
-        shown.push(format!("{} more", count - SHOWN));
+    let mut shown: Vec<_> = names.iter().take(SHOWN).map(|name| middle(name, width)).collect();
+    if let Some(more @ 1..) = names.len().checked_sub(SHOWN) {
+        shown.push(format!("{more} more"));
     }
     shown.join(" ")
 }
@@ -152,16 +205,33 @@ fn cycle_lines(look: &Look) -> Vec<Line<'static>> {
     lines.collect()
 }
 
-fn foot_line(model: &Model) -> String {
-    match &model.mode {
-        Mode::Filter => format!("filter: {}_  (enter keeps it, escape clears it)", printable(&model.filter)),
-        Mode::Ask(lock) => format!(
-            "end the lease of {} on {} (fence {})? [y/N]",
-            lock.lease.label,
-            printable(lock.name.as_str()),
-            lock.lease.fence
-        ),
-        Mode::Look if !model.message.is_empty() => printable(&model.message).into(),
-        Mode::Look => "w wanted  l longest wait  h longest hold  n name  / filter  space pause  r release  q quit".into(),
-    }
+const KEYS: [&str; 8] =
+    ["w wanted", "l wait", "h hold", "n name", "/ filter", "space pause", "r release", "q quit"];
+
+/// What stands below: all of it is seen, in as many lines as it takes.
+fn foot_lines(model: &Model, width: usize) -> Vec<Line<'static>> {
+    let text = match &model.mode {
+        Mode::Filter => {
+            format!("filter: {}_  (enter keeps it, escape clears it)", printable(&model.filter))
+        }
+        Mode::Ask(lock) => question(lock, width),
+        Mode::Look if model.message.is_empty() => {
+            return lines(KEYS, "  ", width).into_iter().map(Line::from).collect();
+        }
+        Mode::Look => printable(&model.message).into(),
+    };
+    lines(text.split(' '), " ", width).into_iter().take(MOST_LINES).map(Line::from).collect()
+}
+
+/// Asks about a lease, in one line of a terminal of 80 columns.
+fn question(lock: &ListedLock, width: usize) -> String {
+    let lease = &lock.lease;
+    let fence = fence(lease.fence, if width < WIDE { SHORT_FENCE } else { LONGEST_FENCE });
+    let ask = |holder: &str, name: &str| {
+        format!("end the lease of {holder} on {name} (fence {fence})? [y/N]")
+    };
+    let (holder, name) = (&lease.label, printable(lock.name.as_str()));
+    let room = width.saturating_sub(columns(&ask("", "")));
+    let most = share(columns(holder), columns(&name), room);
+    ask(&middle(holder, most), &middle(&name, room - most))
 }

@@ -101,3 +101,18 @@ fn control_characters_of_others_are_not_written() {
     });
     assert!(!table.contains('\u{1b}'), "{table:?}");
 }
+
+/// An empty list may be that of another namespace.
+#[test]
+fn an_empty_list_names_its_namespace() {
+    let server = RedisServer::start();
+    let ls = |words: &[&str]| {
+        let ended = finished(leasehold(words).env("REDIS_URL", server.url()));
+        assert_eq!(ended.out, "", "{ended:?}");
+        ended.complaint(0).to_owned()
+    };
+    let text = ls(&["ls"]);
+    assert!(text.contains("\"leasehold\"") && text.contains("--namespace"), "{text}");
+    let text = ls(&["ls", "--namespace", "shop", "orders/*"]);
+    assert!(text.contains("\"shop\"") && text.contains("\"orders/*\""), "{text}");
+}

@@ -16,5 +16,6 @@ mod run;
 mod support;
 mod top;
 mod topologies;
+mod windows;
 
 use faults::matrix;

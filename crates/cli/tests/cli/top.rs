@@ -36,7 +36,7 @@ fn line<'a>(screen: &'a str, name: &str) -> Option<&'a str> {
 
 /// The names of the table, from above.
 fn order(screen: &str) -> Vec<String> {
-    let rows = screen.lines().skip_while(|line| !line.contains("LONGEST WAIT")).skip(1);
+    let rows = screen.lines().skip_while(|line| !line.contains("TTL LEFT")).skip(1);
     let rows = rows.take_while(|line| line.starts_with('│'));
     let names = rows.filter_map(|line| line.trim_start_matches('│').split_whitespace().next());
     names.filter(|name| name.contains('/')).map(str::to_owned).collect()
@@ -190,6 +190,46 @@ fn a_terminal_of_any_size_is_drawn_on() {
     }
     top.keys("q");
     assert_eq!(top.code(), Some(0));
+}
+
+/// At the usual sizes both ends of names and holders are seen, all keys, and the whole question.
+#[test]
+fn what_matters_is_never_cut() {
+    const NAME: &str = "orders/eu-central-1/customers/0000001234567/invoices/2026-11/retry";
+    let server = RedisServer::start();
+    let folder = tempfile::tempdir().unwrap();
+    let worker = folder.path().join("worker-that-renders-invoices-of-the-month");
+    std::os::unix::fs::symlink("/bin/sleep", &worker).unwrap();
+    let words = ["run", NAME, "--", worker.to_str().unwrap(), "100"];
+    let _holder = Running::start(leasehold(words).env("REDIS_URL", server.url()));
+    held(&server, NAME);
+    let _others = ["backups/eu", "reports/daily"].map(|name| run(&server, name, &[]));
+    let _waiter = run(&server, NAME, &["--wait-forever"]);
+    for size in [(24, 80), (30, 100), (50, 160)] {
+        let mut top = Terminal::of_size(size, &[PROGRAM, "top"], [("REDIS_URL", server.url())]);
+        let screen = top.wait_for("all locks, and the frames below them", |screen| {
+            let above_keys = screen.lines().rev().nth(1).unwrap_or_default();
+            screen.contains("3 locks  1 waiting") && above_keys.starts_with('└')
+        });
+        let lines: Vec<_> = screen.lines().map(str::trim_end).collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= size.1.into()), "{screen}");
+        let lock = lines.iter().find(|line| line.starts_with("│orders/")).expect("its line");
+        assert!(lock.contains("…") && lock.contains("/retry held "), "{screen}");
+        assert!(lock.ends_with("month│"), "{screen}");
+        assert!(lines[0].ends_with(" cycles") && lines[1].contains(")  look "), "{screen}");
+        assert!(lines[lines.len() - 1].ends_with("q quit"), "{screen}");
+        top.keys("r");
+        let asked = |screen: &str| screen.lines().last().unwrap_or_default().trim_end().to_owned();
+        let screen = top.wait_for("the whole question", |screen| asked(screen).ends_with("[y/N]"));
+        let question = asked(&screen);
+        assert!(question.starts_with("end the lease of "), "{screen}");
+        assert!(question.contains("month on orders/"), "{screen}");
+        assert!(question.contains("/retry (fence "), "{screen}");
+        top.keys("n");
+        top.shows("nothing was changed");
+        top.keys("q");
+        assert_eq!(top.code(), Some(0));
+    }
 }
 
 /// It gives the terminal back, as with the key.

@@ -98,6 +98,27 @@ fn on_a_quorum() {
     operated(&group.url(), 3);
 }
 
+/// New servers count at once when somebody states that nobody has used them, and only then.
+#[test]
+fn a_new_quorum_is_begun_by_a_statement() {
+    let group = QuorumGroup::start(3);
+    let url = group.url();
+    let init = ["quorum", "init", "--yes"];
+    assert!(ask(&url, &["quorum", "init"]).complaint(64).contains("--yes"));
+    let single = group.server(0).url();
+    assert!(ask(&single, &init).complaint(78).contains("redis+quorum://"));
+    let mut asked = Terminal::start(&[PROGRAM, "quorum", "init"], [("REDIS_URL", url.clone())]);
+    asked.shows("[y/N]");
+    asked.keys("n\n");
+    assert_eq!(asked.code(), Some(0));
+    assert!(group.servers().all(|server| server.query::<Vec<String>>(&["KEYS", "*"]).is_empty()));
+    assert!(ask(&url, &init).complaint(0).contains("count from now on"));
+    ask(&url, &["run", LOCK, "--", "true"]).well();
+    let again = ask(&url, &init);
+    let text = again.complaint(78);
+    assert!(text.contains("not new") && text.contains("127.0.0.1"), "{text}");
+}
+
 /// With one of three servers away, everything goes on; with two, nothing is granted.
 #[test]
 fn on_a_quorum_with_servers_away() {

@@ -43,6 +43,12 @@ impl KeyScheme {
         glob + "}:" + LEASE
     }
 
+    /// A glob of Redis for all keys of the namespace: none of its characters has a meaning in one.
+    #[doc(hidden)]
+    pub fn any(&self) -> String {
+        format!("{}:*", self.namespace)
+    }
+
     /// The lock whose lease has a key; `None` for any other key.
     #[doc(hidden)]
     pub fn lock_of_lease(&self, key: &[u8]) -> Option<LockName> {

@@ -1,5 +1,6 @@
 //! The values of the protocol: names, ids, fences and times, each validated when it is made.
 
+mod duration_text;
 mod name;
 mod pattern;
 mod printable;
@@ -8,6 +9,7 @@ mod stamp;
 mod ttl;
 mod words;
 
+pub use duration_text::duration;
 pub use name::{KnownHash, LockName, NameError, NameMap};
 pub use pattern::NamePattern;
 pub use printable::{is_printable, printable};

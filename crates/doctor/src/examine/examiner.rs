@@ -166,10 +166,12 @@ impl Examiner {
         let node = config.is_of_cluster().then(|| questions::cluster_node(&client, config));
         let channel = config.keys.channel(self.runtime_id);
         let acks = acks.are_asked().then(|| questions::acks(&client, acks));
+        let locks = questions::lock_keys(&client, config, &info).await;
         Ok(ServerTold {
             version,
             runs,
             info,
+            locks,
             settings,
             role,
             node: OptionFuture::from(node).await,

@@ -8,11 +8,11 @@ use redis::{Value, cmd};
 use super::client::ServerClient;
 use crate::{
     ClockOffset,
-    facts::{ClusterTold, Fields, Mark, NotRead, Reading, RoundTrips},
+    facts::{ClusterTold, Fields, LockKeys, Mark, NotRead, Reading, RoundTrips},
 };
 
 /// The sections of `INFO` that the rules read. Before Redis 7, one command has one section.
-const SECTIONS: [&str; 3] = ["memory", "persistence", "replication"];
+const SECTIONS: [&str; 4] = ["memory", "persistence", "replication", "keyspace"];
 
 /// The settings that the rules read: none of them is secret. Each is asked for by its full name,
 /// because a pattern may match a password.
@@ -54,6 +54,37 @@ pub(super) async fn settings(client: &ServerClient) -> Reading<Fields> {
         return Err(why.clone());
     }
     Ok(Fields(answers.into_iter().flatten().flatten().collect()))
+}
+
+/// With fewer keys than these, locks take no memory that matters.
+const MANY_KEYS: u64 = 10_000;
+
+/// How many keys are looked at to know what the others are: those that stand together in the table of a
+/// server have nothing in common but that.
+const SAMPLE: u32 = 1_000;
+
+/// What share of the keys of a database with many keys belongs to locks.
+pub(super) async fn lock_keys(
+    client: &ServerClient,
+    config: &RedisConfig,
+    info: &Reading<Fields>,
+) -> Option<LockKeys> {
+    let database = format!("db{}", config.address.info().redis_settings().db());
+    let told = info.as_ref().ok()?.get(&database)?;
+    let all = told.split(',').find_map(|field| field.strip_prefix("keys=")?.parse().ok())?;
+    if all < MANY_KEYS {
+        return None;
+    }
+    let scan = cmd("SCAN").arg(0).arg("COUNT").arg(SAMPLE).take();
+    let (_, sample): (u64, Vec<Vec<u8>>) = client.ask_for(&scan).await.ok()?;
+    let of_locks = sample.iter().filter(|key| config.keys.lock_of_lease(key).is_some());
+    let lengths: Vec<_> = of_locks.map(|key| key.len() as u64).collect();
+    Some(LockKeys {
+        all,
+        sample: sample.len() as u64,
+        of_locks: lengths.len() as u64,
+        length: lengths.iter().sum(),
+    })
 }
 
 /// How many replicas a master names in answer to `ROLE`: its name, its offset, and they.

@@ -1,6 +1,7 @@
 //! The rules: each is a function of what was gathered, and finds one thing or nothing.
 
 mod groups;
+mod memory;
 mod not_examined;
 mod replicas;
 mod server;
@@ -42,12 +43,13 @@ pub(super) struct Case<'a> {
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 23] = [
+const RULES: [Rule; 24] = [
     server::masters,
     server::subscription,
     server::acknowledgements,
     server::scripts,
     server::eviction,
+    memory::locks,
     server::restart,
     server::disk,
     server::failed_save,

@@ -36,7 +36,7 @@ pub(super) struct Boot {
 impl Greeting for Boot {
     fn greet(&self, mut connection: MultiplexedConnection) -> Greeted<'_> {
         Box::pin(async move {
-            let run = self.run_id(&mut connection).await?;
+            let run = run_id(&mut connection).await?;
             let persists = persists_all(&mut connection).await;
             self.mark(&mut connection, &run, persists).await
         })
@@ -44,24 +44,6 @@ impl Greeting for Boot {
 }
 
 impl Boot {
-    async fn run_id(&self, connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
-        let told: Value =
-            cmd("INFO").arg("server").query_async(connection).await.map_err(|error| {
-                let error = needed("INFO", classify(&error));
-                if error.kind() == StoreErrorKind::Config {
-                    return error.with_remedy(
-                    "allow INFO: without it a node that came back without its data cannot be told",
-                );
-                }
-                error.not_sent()
-            })?;
-        let told = text(&told).unwrap_or_default();
-        run_in(&told).map(str::to_owned).ok_or_else(|| {
-            let what = "the server does not tell its run_id in answer to INFO";
-            StoreError::new(StoreErrorKind::Config, what, "use a server that does").as_answer()
-        })
-    }
-
     async fn mark(
         &self,
         connection: &mut MultiplexedConnection,
@@ -91,8 +73,26 @@ impl Boot {
     }
 }
 
+/// The id of the server's run.
+pub(super) async fn run_id(connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
+    let told: Value = cmd("INFO").arg("server").query_async(connection).await.map_err(|error| {
+        let error = needed("INFO", classify(&error));
+        if error.kind() == StoreErrorKind::Config {
+            return error.with_remedy(
+                "allow INFO: without it a node that came back without its data cannot be told",
+            );
+        }
+        error.not_sent()
+    })?;
+    let told = text(&told).unwrap_or_default();
+    run_in(&told).map(str::to_owned).ok_or_else(|| {
+        let what = "the server does not tell its run_id in answer to INFO";
+        StoreError::new(StoreErrorKind::Config, what, "use a server that does").as_answer()
+    })
+}
+
 /// Whether a server persists every write before it answers; `false` if the user may not ask.
-async fn persists_all(connection: &mut MultiplexedConnection) -> bool {
+pub(super) async fn persists_all(connection: &mut MultiplexedConnection) -> bool {
     for (name, wanted) in [("appendonly", "yes"), ("appendfsync", "always")] {
         let asked = cmd("CONFIG").arg("GET").arg(name).take();
         // A map in RESP3, a list of pairs before.

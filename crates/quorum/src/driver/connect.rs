@@ -71,7 +71,7 @@ pub fn lazy_quorum(
     QuorumStore::new(nodes, config.quorum, rules, clock, entropy, runtime)
 }
 
-fn check(config: &RedisConfig) -> Result<(), StoreError> {
+pub(super) fn check(config: &RedisConfig) -> Result<(), StoreError> {
     config.check().map_err(|error| not_served(error.to_string(), "correct the setting"))?;
     if config.acks.are_asked() {
         return Err(no_replicas());

@@ -96,3 +96,22 @@ fn a_minimum_keeps_the_lock_closed_behind_the_command() {
     assert_eq!(kept["state"], "kept");
     assert!(kept["holder"]["ttl_left_ms"].as_u64().unwrap() > 3_000_000, "{kept}");
 }
+
+/// A lock for each job: its key need not stay for a week.
+#[test]
+fn the_fence_stays_for_as_long_as_is_asked_for() {
+    let server = RedisServer::start();
+    let run = |options: &[&str], name: &str| {
+        let words = [&["run"], options, &[name, "--", "true"]].concat();
+        finished(leasehold(words).env("REDIS_URL", server.url()))
+    };
+    let rest =
+        |name: &str| -> u64 { server.query(&["TTL", &format!("leasehold:{{{name}}}:lease")]) };
+    const HOUR: u64 = 3600;
+    run(&["--retention", "1h"], "short").well();
+    assert!((HOUR - 60..=HOUR * 9 / 8).contains(&rest("short")), "{}", rest("short"));
+    run(&[], "usual").well();
+    run(&["--retention", "1h"], "usual").well();
+    assert!(rest("usual") > 6 * 24 * HOUR, "a key that is there is not shortened");
+    assert!(run(&["--retention", "59m"], "short").complaint(64).contains("retention"));
+}

@@ -1,4 +1,4 @@
-//! A run as the first process of a container.
+//! A run in a container: as its first process, and without /proc.
 
 use std::process::{Command, Stdio};
 
@@ -34,4 +34,21 @@ fn the_first_process_of_a_container_reaps_what_it_inherits() {
     let ended = first(&server, &script);
     assert_eq!((ended.code, &*ended.err), (3, ""));
     assert_eq!(ended.out, "0\n", "zombies");
+}
+
+/// As in a chroot that nobody has mounted it in.
+#[test]
+fn without_proc_the_missing_file_is_named() {
+    if !geteuid().is_root() {
+        println!("only root can take /proc away");
+        return;
+    }
+    let server = RedisServer::start();
+    let mut unshare = Command::new("unshare");
+    let script = "mount -t tmpfs none /proc && exec \"$0\" run \"$1\" -- true";
+    unshare.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_leasehold"), LOCK]);
+    unshare.env("REDIS_URL", server.url()).stdin(Stdio::null());
+    let ended = finished(unshare.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let text = ended.complaint(78);
+    assert!(text.contains("/proc/self/exe") && text.contains("mount -t proc"), "{text}");
 }

@@ -19,6 +19,17 @@ fn the_variables_have_a_line_for_each_lock_in_the_order_of_the_command_line() {
     }
 }
 
+/// As in the library.
+#[test]
+fn a_name_that_is_named_twice_is_one_lock() {
+    let server = RedisServer::start();
+    let run = ["run", "a", "b", "a", "--", "sh", "-c", "echo $LEASEHOLD_LOCK"];
+    let out = finished(leasehold(run).env("REDIS_URL", server.url())).well();
+    assert_eq!(out, "a b\n");
+    let once = ["run", "--once", "1h", "a", "a", "--", "true"];
+    finished(leasehold(once).env("REDIS_URL", server.url())).well();
+}
+
 #[test]
 fn one_that_is_taken_keeps_the_others_free() {
     let server = RedisServer::start();

@@ -38,7 +38,16 @@ impl Terminal {
         words: &[&str],
         variables: impl IntoIterator<Item = (&'a str, String)>,
     ) -> Self {
-        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        Self::of_size((ROWS, COLUMNS), words, variables)
+    }
+
+    /// The same in a terminal of so many rows and columns.
+    pub(crate) fn of_size<'a>(
+        (rows, columns): (u16, u16),
+        words: &[&str],
+        variables: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Self {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pair = openpty(&size, None).expect("the system has terminals");
         let path = ttyname(pair.slave.as_fd()).expect("a terminal has a name");
         let slave = || Stdio::from(pair.slave.try_clone().expect("it can be copied"));
@@ -53,7 +62,7 @@ impl Terminal {
         let child = command.spawn().expect("the test starts itself");
         let master = File::from(pair.master);
         let [rows, columns] =
-            [ROWS, COLUMNS].map(|cells| NonZero::new(cells).expect("it is not zero"));
+            [rows, columns].map(|cells| NonZero::new(cells).expect("it is not zero"));
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let (mut output, shown) =
             (master.try_clone().expect("it can be copied"), Arc::clone(&screen));

@@ -3,10 +3,13 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// Reads a time with its unit, such as `500ms`, `30s`, `1h30m`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    read(text)
-        .ok_or_else(|| "write a number with its unit, such as 500ms, 30s, 10m, 2h or 1h30m".into())
+/// Reads a time as people write it, numbers with their units: `500ms`, `30s`, `1m30s`, `2h`, `7d`.
+///
+/// # Errors
+///
+/// What to write instead.
+pub fn duration(text: &str) -> Result<Duration, &'static str> {
+    read(text).ok_or("write a number with its unit, such as 500ms, 30s, 10m, 2h or 1h30m")
 }
 
 fn read(text: &str) -> Option<Duration> {
