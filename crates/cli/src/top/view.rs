@@ -88,7 +88,8 @@ fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let selected = model.selected(&locks);
     // Rows far from the selected one are not seen: ten thousand of them would only cost time.
     let first = selected.saturating_sub(usize::from(area.height));
-    let rows = locks.iter().skip(first).take(2 * usize::from(area.height)).map(|lock| row(lock));
+    let rows =
+        locks.iter().skip(first).take(2 * usize::from(area.height)).map(|lock| row(lock, model));
     let table = Table::new(rows, COLUMNS.map(|(_, width)| width))
         .header(Row::new(COLUMNS.map(|(head, _)| head)).bold())
         .block(Block::bordered().title(title))
@@ -97,12 +98,12 @@ fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_stateful_widget(table, area, &mut at);
 }
 
-fn row(lock: &ListedLock) -> Row<'static> {
+fn row(lock: &ListedLock, model: &Model) -> Row<'static> {
     let lease = &lock.lease;
     let wait = if lease.waiters.is_empty() { "-".into() } else { short(longest_wait(lock)) };
     Row::new([
         printable(lock.name.as_str()).into(),
-        state(lease).into(),
+        if model.looks_dead(lock) { "dead?" } else { state(lease) }.into(),
         lease.waiters.len().to_string(),
         wait,
         short(lease.held_for),
