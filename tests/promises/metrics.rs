@@ -1,6 +1,8 @@
 //! What is seen from outside: every metric is emitted by the behaviour that it counts, under a
 //! class and never under a name.
 
+use std::pin::pin;
+
 use leasehold::{
     LockRuntime, LossReason, ReentrantLock,
     fencing::{FenceGate, MemoryGate},

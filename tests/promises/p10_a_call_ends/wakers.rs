@@ -2,7 +2,6 @@
 //! has of the very same lock: no lock of the runtime may be held then.
 
 use std::{
-    future::Future,
     pin::Pin,
     sync::{Arc, Mutex, mpsc},
     task::{Context, Poll, Wake, Waker},

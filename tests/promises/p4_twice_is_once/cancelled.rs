@@ -1,4 +1,4 @@
-use leasehold::{Acquire, Guard, LockRuntime, Owner, Released, error::AcquireError};
+use leasehold::{Acquire, Guard, LockRuntime, Owner, Released};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use tokio::select;
 

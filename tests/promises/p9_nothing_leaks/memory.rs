@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use leasehold::{
     Footprint, LockRuntime,
