@@ -2,7 +2,7 @@
 //! its process, because the counting allocator is the global one.
 
 use std::{
-    future::{IntoFuture, poll_fn, ready},
+    future::{poll_fn, ready},
     pin::pin,
     sync::{
         Arc, Weak,
@@ -184,7 +184,7 @@ async fn a_pair_allocates_no_more_than_it_did() {
     scene.pairs().await;
     for lock in &scene.locks {
         let counted = measure(|| {
-            let guard = at_once(lock.acquire().into_future()).expect("it is free");
+            let guard = at_once(lock.acquire()).expect("it is free");
             at_once(guard.release()).expect("it is held");
         });
         assert!(counted.count_total <= ALLOCATIONS, "{counted:?}");

@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "real servers take real time")]
 
-use std::{env, future::IntoFuture, hint::black_box, process::ExitCode, time::Duration};
+use std::{env, hint::black_box, process::ExitCode, time::Duration};
 
 use leasehold::{Guard, LockRuntime, LockRuntimeBuilder, ReentrantLock};
 use leasehold_testkit::{QuorumGroup, RedisCluster, RedisServer, cluster::slot_of};
@@ -88,7 +88,7 @@ fn hand_over() {
     let holder = tokio.block_on(process(&server.url(), patient()));
     let other = tokio.block_on(process(&server.url(), patient().claim_window(SHORT)));
     let guard = tokio.block_on(acquire(&lock(&holder)));
-    let waiting = lock(&other).acquire().wait(PATIENCE).into_future();
+    let waiting = lock(&other).acquire().wait(PATIENCE);
     let _guard = walked(&tokio, async {
         let waiting = spawn(waiting);
         // One heartbeat at least.

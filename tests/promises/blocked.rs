@@ -1,9 +1,7 @@
 //! A call that waits for long is reported: for what, held by whom, since when; and never by
 //! thousands of lines.
 
-use std::future::IntoFuture;
-
-use leasehold::{LockRuntime, ReentrantLock};
+use leasehold::{LockRuntime, ReentrantLock, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Log, Rule};
 
 use crate::support::{World, indeterminate, millis, secs};
@@ -25,7 +23,7 @@ async fn a_wait_for_another_process_tells_who_holds_the_lock() {
     let (ours, theirs) = (world.runtime(1), world.start(world.builder(2).service("billing")));
     let held = lock(&theirs, "orders/42").acquire().await.unwrap();
     world.pass(secs(5)).await;
-    let waiting = tokio::spawn(lock(&ours, "orders/42").acquire().wait(secs(60)).into_future());
+    let waiting = tokio::spawn(lock(&ours, "orders/42").acquire().wait(secs(60)));
     world.pass(millis(9_900)).await;
     assert_eq!(reports(&log), [""; 0]);
     world.pass(millis(200)).await;
@@ -56,7 +54,7 @@ async fn a_wait_for_another_task_tells_its_lease_without_asking_the_server() {
     let world = World::new();
     let locks = world.runtime(1);
     let held = lock(&locks, "orders/42").acquire().await.unwrap();
-    let waiting = tokio::spawn(lock(&locks, "orders/42").acquire().wait_forever().into_future());
+    let waiting = tokio::spawn(lock(&locks, "orders/42").acquire().wait_forever());
     world.pass(secs(11)).await;
     let lines = reports(&log);
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -80,7 +78,7 @@ async fn a_lock_that_is_kept_closed_is_told_as_such() {
         let name = format!("kept-{here}");
         let acquire = lock(keeps, &name).acquire().min_hold(secs(60));
         acquire.await.unwrap().release().await.unwrap();
-        let waiting = tokio::spawn(lock(waits, &name).acquire().wait_forever().into_future());
+        let waiting = tokio::spawn(lock(waits, &name).acquire().wait_forever());
         world.pass(secs(11)).await;
         let lines = reports(&log);
         assert_eq!(lines.len(), 1, "{lines:?}");
@@ -92,6 +90,37 @@ async fn a_lock_that_is_kept_closed_is_told_as_such() {
         assert!(!lines[0].contains("find out why"), "{lines:?}");
         waiting.abort();
     }
+}
+
+/// Its process was stopped, or cut off: from its 10th second on, nothing of it is heard.
+#[tokio::test]
+async fn a_holder_that_does_not_renew_may_be_dead() {
+    let (log, _collecting) = Log::of_this_thread();
+    let world = World::new();
+    let (ours, theirs) = (world.start(world.builder(1).blocked_after(secs(16))), world.runtime(2));
+    let _held = lock(&theirs, "orders/42").acquire().ttl(secs(30)).await.unwrap();
+    let waiting = tokio::spawn(lock(&ours, "orders/42").acquire().wait_forever());
+    world.pass(secs(12)).await;
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Renew).always());
+    for (time, is_told) in [(5, false), (15, true)] {
+        world.pass(secs(time)).await;
+        let line = reports(&log).pop().unwrap();
+        assert_eq!(line.contains("does not renew its lease"), is_told, "{line}");
+        assert_eq!(line.contains("unrenewed_for="), is_told, "{line}");
+        let short = tokio::spawn(lock(&ours, "orders/42").acquire().wait(millis(100)));
+        world.pass(secs(1)).await;
+        let AcquireError::Timeout(timeout) = short.await.unwrap().unwrap_err() else { panic!() };
+        let text = timeout.to_string();
+        assert_eq!(text.contains("may be dead or stopped"), is_told, "{text}");
+        let unrenewed_for = timeout.holder.unwrap().unrenewed_for;
+        assert_eq!(
+            unrenewed_for.is_some_and(|time| time >= secs(20)),
+            is_told,
+            "{unrenewed_for:?}"
+        );
+    }
+    world.pass(secs(7)).await;
+    assert!(waiting.is_finished(), "the lease has ended");
 }
 
 /// The holder is a task of this process, whose turn is not watched here any more.
@@ -106,8 +135,8 @@ async fn a_lease_of_this_process_is_never_told_as_one_of_another() {
     let trying = tokio::spawn(lock(&locks, "orders/42").acquire().ttl(secs(60)).try_acquire());
     world.pass(secs(2)).await;
     assert!(trying.await.unwrap().is_err());
-    let _waits = tokio::spawn(lock(&other, "orders/42").acquire().wait_forever().into_future());
-    let _waits = tokio::spawn(lock(&locks, "orders/42").acquire().wait_forever().into_future());
+    let _waits = tokio::spawn(lock(&other, "orders/42").acquire().wait_forever());
+    let _waits = tokio::spawn(lock(&locks, "orders/42").acquire().wait_forever());
     world.pass(secs(11)).await;
     let lines = reports(&log);
     let told: Vec<bool> = lines.iter().map(|line| line.contains("this_runtime=true")).collect();
@@ -124,8 +153,7 @@ async fn many_waits_are_reported_by_a_few_lines() {
     for n in 0..100 {
         held.push(lock(&theirs, &format!("stuck-{n}")).acquire().await.unwrap());
     }
-    let waits =
-        |name: String| tokio::spawn(lock(&ours, &name).acquire().wait(secs(25)).into_future());
+    let waits = |name: String| tokio::spawn(lock(&ours, &name).acquire().wait(secs(25)));
     let crowd = (0..1000).map(|_| waits("stuck-0".into()));
     let mut waiting: Vec<_> = crowd.collect();
     world.pass(secs(11)).await;
@@ -151,7 +179,7 @@ async fn an_outage_is_not_reported_as_a_wait() {
     let world = World::new();
     let (ours, theirs) = (world.runtime(1), world.runtime(2));
     let _held = lock(&theirs, "orders/42").acquire().await.unwrap();
-    let waiting = tokio::spawn(lock(&ours, "orders/42").acquire().wait(secs(30)).into_future());
+    let waiting = tokio::spawn(lock(&ours, "orders/42").acquire().wait(secs(30)));
     world.pass(secs(1)).await;
     world.store.inject(Rule::new(Fault::Fail(indeterminate())).always());
     world.pass(secs(15)).await;
@@ -166,10 +194,10 @@ async fn the_time_is_a_setting() {
     let never = world.start(world.builder(1).blocked_after(std::time::Duration::MAX));
     let soon = world.start(world.builder(2).blocked_after(secs(1)));
     let held = lock(&world.runtime(3), "orders/42").acquire().wait_forever().await.unwrap();
-    let _waits = tokio::spawn(lock(&never, "orders/42").acquire().wait_forever().into_future());
+    let _waits = tokio::spawn(lock(&never, "orders/42").acquire().wait_forever());
     world.pass(secs(1_000)).await;
     assert_eq!(reports(&log), [""; 0]);
-    let _waits = tokio::spawn(lock(&soon, "orders/42").acquire().wait_forever().into_future());
+    let _waits = tokio::spawn(lock(&soon, "orders/42").acquire().wait_forever());
     world.pass(millis(1_100)).await;
     assert_eq!(reports(&log).len(), 1);
     drop(held);

@@ -1,9 +1,6 @@
 //! Corners where a hold could outlive its welcome: unanswered tries, short ttls, panics, shutdown.
 
-use std::{
-    future::IntoFuture,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use leasehold::{LockRuntime, error::AcquireError, store::Inspection};
 use leasehold_testkit::{CommandKind, Fault, Rule};
@@ -18,7 +15,7 @@ async fn an_unanswered_try_that_nobody_polls_again_is_withdrawn() {
     let world = World::new();
     let locks = world.start(world.builder(1).ttl(secs(30)));
     world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire));
-    let mut acquire = locks.lock(NAME).unwrap().acquire().into_future();
+    let mut acquire = Box::pin(locks.lock(NAME).unwrap().acquire());
     assert!(poll_once(acquire.as_mut()).is_pending());
     // The answer is given up after 2 s; polled once there, and never again.
     world.pass(secs(2)).await;
@@ -67,7 +64,7 @@ async fn wait_for_dead_heartbeats() -> AcquireError {
     let world = World::on_clock(&clock.manual, move |_| Arc::new(shown.clone()));
     let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
     let _held = other.lock(NAME).unwrap().acquire().await.unwrap();
-    let mut waiting = locks.lock(NAME).unwrap().acquire().wait_forever().into_future();
+    let mut waiting = Box::pin(locks.lock(NAME).unwrap().acquire().wait_forever());
     // The watchdog is asleep by now; the heartbeats' task is woken for the new waiter.
     world.settle().await;
     assert!(poll_once(waiting.as_mut()).is_pending());

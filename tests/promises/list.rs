@@ -1,6 +1,6 @@
 //! The list of the locks that are held, and what it says of them.
 
-use std::{future::IntoFuture, sync::Arc};
+use std::sync::Arc;
 
 use leasehold::{
     ListedLock, LockRuntime,
@@ -39,7 +39,7 @@ on_every_store! {
         for name in ["a/1", "a/2", "b/1", "b/2", "[a]"] {
             guards.push(locks.lock(name).unwrap().acquire().await.unwrap());
         }
-        let waiting = tokio::spawn(other.lock("a/2").unwrap().acquire().into_future());
+        let waiting = tokio::spawn(other.lock("a/2").unwrap().acquire());
         let line = world.clone();
         let is_queued = async || line.holder("a/2").await.is_some_and(|held| !held.waiters.is_empty());
         world.until("it waits", is_queued).await;
@@ -88,7 +88,7 @@ async fn since_when_a_process_waits_is_told() {
     let (locks, other) = (world.runtime(1), world.runtime(2));
     let _guard = locks.lock("a").unwrap().acquire().await.unwrap();
     world.pass(secs(2)).await;
-    let waiting = tokio::spawn(other.lock("a").unwrap().acquire().into_future());
+    let waiting = tokio::spawn(other.lock("a").unwrap().acquire());
     world.pass(secs(7)).await;
     let found = listed(&locks, "*").await;
     let lease = &found[0].lease;

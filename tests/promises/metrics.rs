@@ -1,7 +1,7 @@
 //! What is seen from outside: every metric is emitted by the behaviour that it counts, under a
 //! class and never under a name.
 
-use std::future::IntoFuture;
+use std::pin::pin;
 
 use leasehold::{
     LockRuntime, LossReason, ReentrantLock,
@@ -81,11 +81,11 @@ async fn acquires_are_counted_by_outcome() {
     assert_eq!(scene.acquired("reentered"), 1);
     assert!(lock.try_acquire().await.unwrap().is_none());
     assert_eq!(scene.acquired("busy"), 1);
-    let waiting = tokio::spawn(lock.acquire().wait(secs(1)).into_future());
+    let waiting = tokio::spawn(lock.acquire().wait(secs(1)));
     world.pass(secs(1)).await;
     assert!(waiting.await.unwrap().is_err());
     assert_eq!(scene.acquired("timeout"), 1);
-    assert!(poll_once(lock.acquire().into_future().as_mut()).is_pending());
+    assert!(poll_once(pin!(lock.acquire())).is_pending());
     assert_eq!(scene.acquired("cancelled"), 1);
     locks.force_release(NAME).await.unwrap();
     assert!(lock.acquire().owner(&owner).await.is_err());
@@ -106,7 +106,7 @@ async fn waits_are_measured_and_waiters_shown() {
     let guard = lock.acquire().await.unwrap();
     assert_eq!(scene.of_class(names::ACQUIRE_WAIT_SECONDS).values, [0.0]);
     assert_eq!(scene.of_class(names::CONTENDED_TOTAL).count, 0);
-    let waiting = tokio::spawn(lock.acquire().into_future());
+    let waiting = tokio::spawn(lock.acquire());
     world.pass(secs(1)).await;
     assert_eq!(scene.of_class(names::WAITERS).level, 1);
     assert_eq!(scene.woken(), [0, 0, 0], "nobody is woken in vain");
@@ -120,7 +120,7 @@ async fn waits_are_measured_and_waiters_shown() {
     next.release().await.unwrap();
     // A waiter that is dropped is one no more.
     let guard = lock.acquire().await;
-    let mut waiting = lock.acquire().into_future();
+    let mut waiting = Box::pin(lock.acquire());
     assert!(poll_once(waiting.as_mut()).is_pending());
     assert_eq!(scene.of_class(names::WAITERS).level, 1);
     drop(waiting);
@@ -134,7 +134,7 @@ async fn calls_that_found_the_lock_taken_are_counted_with_their_end() {
     let scene = Scene::new();
     let (world, lock) = (&scene.world, scene.lock());
     let guard = lock.acquire().await.unwrap();
-    let waits = |_| tokio::spawn(lock.acquire().wait(secs(20)).into_future());
+    let waits = |_| tokio::spawn(lock.acquire().wait(secs(20)));
     let waiting: Vec<_> = (0..5).map(waits).collect();
     assert!(lock.try_acquire().await.unwrap().is_none());
     world.pass(secs(1)).await;
@@ -165,7 +165,7 @@ async fn the_oldest_hold_and_the_longest_wait_show_while_they_last() {
     assert_eq!(gauges(), [0, 0], "while nothing is held");
     let stuck = lock.acquire().await.unwrap();
     world.pass(secs(30)).await;
-    let waiting = tokio::spawn(lock.acquire().wait_forever().into_future());
+    let waiting = tokio::spawn(lock.acquire().wait_forever());
     world.settle().await;
     // Others of the class come and go, and hide nothing.
     for n in 0..60 {
@@ -204,7 +204,7 @@ async fn hand_overs_are_counted_by_what_told_and_measured() {
     lock.acquire().await.unwrap().release().await.unwrap();
     assert_eq!(scene.of_class(names::TURN_LEASES).values, [1.0]);
     world.pass(millis(20)).await;
-    let waits = |lock: &ReentrantLock| tokio::spawn(lock.acquire().into_future());
+    let waits = |lock: &ReentrantLock| tokio::spawn(lock.acquire());
     let (first, second) = (waits(&lock), waits(&lock));
     world.settle().await;
     let third = waits(&lock);
@@ -315,7 +315,7 @@ async fn margins_tell_of_renewals_that_are_late_and_of_nothing_else() {
     let other = world.runtime(2);
     for _ in 0..5 {
         let theirs = other.lock(NAME).unwrap().acquire().await.unwrap();
-        let waiting = tokio::spawn(lock.acquire().into_future());
+        let waiting = tokio::spawn(lock.acquire());
         world.pass(millis(100)).await;
         theirs.release().await.unwrap();
         world.settle().await;
@@ -424,7 +424,7 @@ async fn releases_are_counted_by_outcome_and_way() {
     assert_eq!(scene.released("released", "withdraw"), 1);
     assert!(world.holder(NAME).await.is_none());
     world.store.inject(Rule::new(Fault::Hang { executed: true }).on(CommandKind::Acquire));
-    assert!(at_most_polls(1, lock.acquire().into_future()).await.is_none());
+    assert!(at_most_polls(1, lock.acquire()).await.is_none());
     world.settle().await;
     assert_eq!(scene.released("released", "withdraw"), 2);
     // One that the runtime goes on with is counted once, by its final outcome.

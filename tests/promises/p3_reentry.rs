@@ -1,7 +1,7 @@
 //! P3, re-entry is the same lease: same owner, same token, one more hold. Re-entry after loss
 //! answers `Lost`; it never grants.
 
-use std::{future::IntoFuture, num::NonZeroU32};
+use std::num::NonZeroU32;
 
 use leasehold::{
     ForceReleased, Guard, LeaseState, LockRuntime, LossReason, ReentrantLock, Released,
@@ -365,7 +365,7 @@ async fn an_acquire_beside_the_last_release_gets_a_fresh_lease() {
     let first = lock(&locks).acquire().owner(&owner).await.unwrap();
     let (fence, gate) = (first.fence(), Gate::new());
     world.store.inject(Rule::new(Fault::Delay(gate.clone())).on(CommandKind::Release));
-    let again = lock(&locks).acquire().owner(&owner).into_future();
+    let again = lock(&locks).acquire().owner(&owner);
     let (released, again, ()) = join!(biased; first.release(), again, async {
         gate.wait_for_arrivals(1).await;
         world.pass(millis(20)).await;
@@ -387,7 +387,7 @@ async fn an_entry_that_ends_after_its_lease_was_lost_is_refused() {
         let outer = lock(&locks).acquire().owner(&owner).await.unwrap();
         world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Hold));
         let entry = lock(&locks).acquire().owner(&owner).min_hold(secs(minimum));
-        let entering = tokio::spawn(entry.into_future());
+        let entering = tokio::spawn(entry);
         world.settle().await;
         assert!(!entering.is_finished());
         // Nothing runs meanwhile.

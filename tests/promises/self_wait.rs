@@ -1,7 +1,7 @@
 //! A task that waits for its own process is told so: one warning after a second, and a timeout that
 //! says how it came about. Tasks that contend for a lock in the usual way are not suspected.
 
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use leasehold::{
     Acquire,
@@ -17,7 +17,7 @@ const SUSPECTS: &str = "waiting for its own process";
 
 /// How a wait of 5 s for a lock that never gets free ends.
 async fn in_vain(world: &World, acquire: Acquire) -> WaitTimeout {
-    let waits = acquire.wait(WAIT).into_future();
+    let waits = acquire.wait(WAIT);
     let (told, ()) = tokio::join!(biased; waits, world.pass(WAIT + millis(250)));
     let Err(AcquireError::Timeout(timeout)) = told else { panic!("{told:?}") };
     *timeout
@@ -80,7 +80,7 @@ async fn a_nested_acquire_with_another_owner() {
     let timeout = two.scope(in_vain(&world, lock(&locks).acquire())).await;
     assert_eq!(timeout.self_wait, Some(SelfWait::OtherOwner));
     // The control: the same owner enters.
-    let inner = one.scope(lock(&locks).acquire().into_future()).await.unwrap();
+    let inner = one.scope(lock(&locks).acquire()).await.unwrap();
     inner.release().await.unwrap();
 }
 
@@ -103,7 +103,7 @@ async fn a_spawned_task_outside_of_the_scope() {
     assert_eq!(log.count(SUSPECTS), 1);
     // The control: as it advises, the spawned task enters.
     let (within, lock) = (owner.clone(), lock(&locks));
-    let spawned = tokio::spawn(async move { within.scope(lock.acquire().into_future()).await });
+    let spawned = tokio::spawn(async move { within.scope(lock.acquire()).await });
     assert_eq!(spawned.await.unwrap().unwrap().fence(), guard.fence());
 }
 

@@ -1,6 +1,6 @@
 //! Who waits for whom: between processes as Redis has it, within a process by its owners.
 
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use leasehold::{
     Guard, LockName, LockRuntime, Owner,
@@ -16,8 +16,10 @@ type Waiting = JoinHandle<Result<Guard, AcquireError>>;
 
 fn waits(locks: &LockRuntime, name: &str, owner: Option<&Owner>, wait: Duration) -> Waiting {
     let acquire = locks.lock(name).unwrap().acquire().wait(wait);
-    let acquire = owner.map_or_else(|| acquire.clone(), |owner| acquire.clone().owner(owner));
-    tokio::spawn(acquire.into_future())
+    tokio::spawn(match owner {
+        Some(owner) => acquire.owner(owner),
+        None => acquire,
+    })
 }
 
 async fn held(locks: &LockRuntime, name: &str, owner: &Owner) -> Guard {

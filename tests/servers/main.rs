@@ -36,3 +36,4 @@ mod quorum;
 mod quorum_rounds;
 mod replication;
 mod sentinel;
+mod stopped_holder;

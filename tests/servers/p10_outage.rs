@@ -1,7 +1,7 @@
 //! P10 on real servers that are stopped or killed: an outage is told as an outage, and in few
 //! lines.
 
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use leasehold::{
     Guard, LockRuntime, LockRuntimeBuilder,
@@ -93,7 +93,7 @@ async fn those_who_wait_keep_their_order_when_the_server_is_back_in_time() {
         fate.strike(&server);
         let mut waiting = Vec::new();
         for _ in 0..3 {
-            waiting.push(tokio::spawn(lock.acquire().into_future()));
+            waiting.push(tokio::spawn(lock.acquire()));
             tokio::task::yield_now().await;
         }
         sleep(Duration::from_millis(1500)).await;
@@ -145,7 +145,7 @@ async fn a_queued_wait_says_that_its_server_has_fallen_silent() {
             let (locks, others) = (locks.await, others.await);
             let held = others.lock("orders/42").expect("a name").acquire().await.expect("a lease");
             let lock = locks.lock("orders/42").expect("a name");
-            let waiting = tokio::spawn(lock.acquire().wait(WAIT).into_future());
+            let waiting = tokio::spawn(lock.acquire().wait(WAIT));
             sleep(stops).await;
             fate.strike(&server);
             let waited = wait::soon("the end of a wait", waiting).await.expect("a task");
@@ -259,7 +259,7 @@ async fn twenty_seconds_without_a_server_are_at_most_thirty_lines() {
         fate.strike(&server);
         let waiting: Vec<_> = (0..WAITING)
             .map(|number| locks.lock(format!("wait/{number}")).expect("a name"))
-            .map(|lock| tokio::spawn(lock.acquire().into_future()))
+            .map(|lock| tokio::spawn(lock.acquire()))
             .collect();
         sleep(Duration::from_secs(20)).await;
         assert!(guards.iter().all(|guard| !guard.is_held()), "all of them are lost");

@@ -70,7 +70,7 @@ async fn a_future_that_nobody_polls_holds_nothing_for_long() {
     let scene = scene().await;
     // The server learns the script.
     scene.is_free_soon().await;
-    let mut forgotten = pin!(scene.lock.acquire().into_future());
+    let mut forgotten = pin!(scene.lock.acquire());
     let first = std::future::poll_fn(|cx| Poll::Ready(forgotten.as_mut().poll(cx))).await;
     assert!(first.is_pending());
     wait::until("the command is executed", || lease::is_held(&scene.server, LEASE)).await;

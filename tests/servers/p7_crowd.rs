@@ -135,7 +135,7 @@ async fn names() {
     let locks = connect().await;
     for n in 0..NAMES {
         let lock = locks.lock(format!("name/{n}")).expect("a name");
-        drop(tokio::spawn(lock.acquire().wait_forever().into_future()));
+        drop(tokio::spawn(lock.acquire().wait_forever()));
     }
     wait::until("all wait", || locks.footprint().waiting == NAMES).await;
     println!("waiting");

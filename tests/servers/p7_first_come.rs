@@ -34,7 +34,7 @@ fn lock(locks: &LockRuntime) -> ReentrantLock {
 }
 
 fn waiting(locks: &LockRuntime) -> Waiting {
-    tokio::spawn(lock(locks).acquire().wait_forever().into_future())
+    tokio::spawn(lock(locks).acquire().wait_forever())
 }
 
 async fn taken(waiting: Waiting) -> Guard {

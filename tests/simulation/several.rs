@@ -6,7 +6,6 @@
 
 use std::{
     collections::BTreeMap,
-    future::IntoFuture,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -69,7 +68,7 @@ impl Caller {
             None => acquire,
         };
         let wait = if self.is_calm { PATIENCE } else { self.dice.spread(millis(1), TTL * 4) };
-        let mut asking = acquire.wait(wait).into_future();
+        let mut asking = acquire.wait(wait);
         let answer = if !self.is_calm && self.dice.below(3) == 0 {
             let patience = self.dice.spread(Duration::from_micros(1), TTL);
             tokio::select! {

@@ -1,5 +1,5 @@
 use std::{
-    future::{Future, IntoFuture, poll_fn},
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -220,7 +220,7 @@ impl Worker {
         let worker = self.number * Self::ASKERS + asker;
         self.tell(name, Event::Asked { worker, at: asked_at });
         let due = wait.map(|wait| Due::wait(self, wait));
-        let mut acquire = Late::new(acquire.into_future(), (self, asker), name, latest_poll);
+        let mut acquire = Late::new(acquire, (self, asker), name, latest_poll);
         let answer = poll_fn(|cx| Pin::new(&mut acquire).poll(cx)).await;
         if let Some(due) = due {
             due.check(self, name, "a wait", Some(&acquire.stops()));

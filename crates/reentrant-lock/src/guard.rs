@@ -1,7 +1,7 @@
 use std::{fmt, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, StoreError, StoreErrorKind,
+    Instant, Stamp, StoreError, StoreErrorKind,
     lease::{HoldUpdate, HoldsError, LeaseState, LossReason},
     metric::HoldEnd,
 };
@@ -139,6 +139,7 @@ impl Guard {
     }
 
     /// Gives the hold back, and says how it ended.
+    #[doc(alias = "unlock")]
     ///
     /// The last release ends the lease; before the end of its
     /// [`min_hold`](crate::Acquire::min_hold) the lock stays closed for the rest. Where
@@ -197,6 +198,13 @@ impl Deref for Guard {
 
     fn deref(&self) -> &Lease {
         &self.lease
+    }
+}
+
+/// For the storage's gate, as [`Lease::stamp`] is.
+impl From<&Guard> for Stamp {
+    fn from(guard: &Guard) -> Self {
+        guard.stamp()
     }
 }
 

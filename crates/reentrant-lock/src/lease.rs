@@ -48,6 +48,7 @@ impl Lease {
     }
 
     /// Returns what a storage's gate asks for: the fence, and the id of the lease.
+    #[doc(alias = "token")]
     pub fn stamp(&self) -> Stamp {
         Stamp::new(self.fence(), self.id())
     }
@@ -90,6 +91,20 @@ impl Lease {
     /// Waits until the lease is over, which is a loss to those who still need it.
     pub(crate) async fn until_lost(&self) -> LeaseLost {
         LeaseLost::at_end(&self.0, self.lost().await)
+    }
+}
+
+/// For the storage's gate, as [`Lease::stamp`] is.
+impl From<Lease> for Stamp {
+    fn from(lease: Lease) -> Self {
+        lease.stamp()
+    }
+}
+
+/// For the storage's gate, as [`Lease::stamp`] is.
+impl From<&Lease> for Stamp {
+    fn from(lease: &Lease) -> Self {
+        lease.stamp()
     }
 }
 

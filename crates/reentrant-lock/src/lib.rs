@@ -11,6 +11,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod acquire;
 mod all;
 mod durations;
 mod engine;
@@ -29,6 +30,7 @@ pub mod seam;
 mod timing;
 mod wait;
 
+pub use acquire::Acquire;
 pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks};
 pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
 pub use error::{
@@ -39,7 +41,9 @@ pub use graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};
 pub use guard::{Guard, Released};
 pub use lease::Lease;
 pub use listing::{ListError, ListedLock, LockList};
-pub use lock::{Acquire, ReentrantLock};
+#[doc(hidden)]
+pub use lock::IsSetOnAcquire;
+pub use lock::ReentrantLock;
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
 pub use timing::Timing;

@@ -10,12 +10,13 @@ use leasehold_core::{
 use tokio::select;
 
 use crate::{
+    acquire::{Acquire, How},
     durations::{SHORT_PAUSES, UNCONFIRMED},
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     guard::{Guard, Released},
     lease::{Lease, run_while_held},
-    lock::{Acquire, ReentrantLock},
+    lock::ReentrantLock,
     queue::TurnId,
     timing::closed_for,
     wait::{failed, unavailable},
@@ -44,7 +45,7 @@ use crate::{
 /// let locks = LockRuntime::embedded()?;
 /// let form = locks.once("submit/user-7/form-3")?.window(Duration::from_secs(600));
 /// for _ in 0..2 {
-///     match form.run(|lease| async move { Ok::<_, std::io::Error>(lease.fence()) }).await? {
+///     match form.run(async |lease| Ok::<_, std::io::Error>(lease.fence())).await? {
 ///         OnceOutcome::Ran(fence) => println!("done under fence {fence}"),
 ///         OnceOutcome::Duplicate(first) => println!("{first}"), // by whom, and since when
 ///     }
@@ -55,7 +56,7 @@ use crate::{
 #[derive(Debug, Clone)]
 #[must_use = "nothing runs unless it is run or begun"]
 pub struct Once {
-    acquire: Acquire,
+    how: How,
     window: Duration,
 }
 
@@ -65,7 +66,7 @@ impl Once {
     pub fn new(engine: Arc<Engine>, name: LockName) -> Self {
         // An idle lock would look like a run to others, under the label of an earlier one.
         let lock = ReentrantLock::new(engine, name).keep_idle(Duration::ZERO);
-        Self { acquire: lock.acquire(), window: Duration::from_secs(60) }
+        Self { how: How::of(lock), window: Duration::from_secs(60) }
     }
 
     /// Sets for how long after a success the lock stays closed, up to 24 h; zero opens it at once.
@@ -76,26 +77,27 @@ impl Once {
 
     /// Sets how long the run's lease lives without renewal, 100 ms to 24 h: after a crash the
     /// lock opens when it is over. Default: the runtime's.
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self { acquire: self.acquire.ttl(ttl), ..self }
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.how.ttl = Some(ttl);
+        self
     }
 
     /// Sets what duplicates see as the holder, such as the id of a request; cut at 200 bytes.
     /// Default: the runtime's label.
     pub fn label(mut self, label: impl AsRef<str>) -> Self {
-        self.acquire.label = Some(RuntimeLabel::new(label));
+        self.how.label = Some(RuntimeLabel::new(label));
         self
     }
 
     /// Counts the run under a class in metrics. Default: `default`.
     pub fn class(mut self, class: impl AsRef<str>) -> Self {
-        self.acquire.lock = self.acquire.lock.class(class);
+        self.how.lock = self.how.lock.class(class);
         self
     }
 
     /// Returns the name of the run, and of its lock.
     pub fn name(&self) -> &LockName {
-        &self.acquire.lock.name
+        &self.how.lock.name
     }
 
     /// Begins the run if the lock is open; otherwise returns who came first. Answers within one
@@ -116,7 +118,7 @@ impl Once {
     ///
     /// Dropping the future takes its effect back: the lock is open again.
     pub async fn begin(&self) -> Result<Begun, AcquireError> {
-        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let ReentrantLock { engine, name, .. } = &self.how.lock;
         if self.window > OptionsError::MAX_CLOSED {
             let (lock, option) = (name.clone(), OptionsError::Window);
             return Err(AcquireError::Options { lock, option });
@@ -127,7 +129,8 @@ impl Once {
         let mut failures = 0;
         while clock.now() < gives_up {
             // An owner of its own: it enters nothing that the caller has already.
-            let acquire = self.acquire.clone().owner(&engine.owner());
+            let owner = engine.owner();
+            let acquire = Acquire::new(self.how.clone()).owner(&owner);
             // A second try may begin late: dropped in time, it takes back what it came to.
             let tried = select! {
                 biased;
@@ -190,7 +193,7 @@ impl Once {
                 let lease = run.id();
                 // The work is done, whatever the server says.
                 if let Err(error) = run.succeed().await {
-                    warn_of(&self.acquire.lock.engine, lease, &error);
+                    warn_of(&self.how.lock.engine, lease, &error);
                 }
                 Ok(OnceOutcome::Ran(value))
             }
@@ -205,7 +208,7 @@ impl Once {
 
     /// The run that is under way, or has succeeded; `None` when the lock is open, or about to be.
     async fn look(&self, deadline: Instant) -> Result<Option<LeaseRecord>, AcquireError> {
-        let ReentrantLock { engine, name, .. } = &self.acquire.lock;
+        let ReentrantLock { engine, name, .. } = &self.how.lock;
         let started = engine.clock.now();
         let looked = engine.inspect_until(name, started, deadline).await;
         let record = match looked.map_err(|error| failed(engine, name, started, error))? {

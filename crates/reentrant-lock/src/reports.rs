@@ -33,13 +33,23 @@ impl Report {
             );
             return;
         };
-        let HolderInfo { label, lease, fence, held_for, remaining, kept, this_runtime } = holder;
+        let HolderInfo { label, lease, fence, held_for, this_runtime, .. } = holder;
+        let HolderInfo { remaining, kept, unrenewed_for, .. } = holder;
         if kept {
             tracing::warn!(
                 target: TARGET, %lock, class, ?waited, %position, left_out,
                 holder = label, this_runtime, %lease, %fence, ?held_for, kept, opens_in = ?remaining,
                 "a call has waited for long, and nobody holds the lock: it is kept closed, and opens \
                  by itself"
+            );
+            return;
+        }
+        if let Some(unrenewed_for) = unrenewed_for {
+            tracing::warn!(
+                target: TARGET, %lock, class, ?waited, %position, left_out,
+                holder = label, this_runtime, %lease, %fence, ?held_for, ?unrenewed_for, ends_in = ?remaining,
+                "a call has waited for long, and the holder does not renew its lease: its process may be \
+                 dead or stopped; look at it, or wait until the lease ends"
             );
             return;
         }

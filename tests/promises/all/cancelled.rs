@@ -1,7 +1,5 @@
 //! A call that is dropped at any of its polls leaves nothing of any lock.
 
-use std::future::IntoFuture;
-
 use leasehold::{AllLocks, LockName};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 
@@ -68,7 +66,7 @@ async fn dropped_after(n: usize, obstacle: Obstacle, by_owner: bool) -> bool {
     obstacle.inject(&world);
     let acquire = all.acquire();
     let acquire = if by_owner { acquire.owner(&owner) } else { acquire };
-    let task = tokio::spawn(at_most_polls(n, acquire.into_future()));
+    let task = tokio::spawn(at_most_polls(n, acquire));
     world.pass(millis(300)).await;
     drop(other);
     world.pass(secs(8)).await;

@@ -2,7 +2,7 @@
 
 mod cancelled;
 
-use std::{future::IntoFuture, pin::Pin, time::Duration};
+use std::{pin::Pin, time::Duration};
 
 use leasehold::{
     AllGuard, LockName, LockRuntime, LossReason, Released,
@@ -64,7 +64,7 @@ on_every_store! {
     async fn one_that_is_taken_is_waited_for_and_the_others_are_held_meanwhile(world: World) {
         let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
         let b = other.lock("b").unwrap().acquire().await.unwrap();
-        let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().wait(secs(600)).into_future());
+        let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().wait(secs(600)));
         let line = world.clone();
         world.until("it waits for b", async || line.holder("b").await.is_some_and(|held| !held.waiters.is_empty())).await;
         assert_eq!(taken(&world).await, ["a", "b"], "c comes last");
@@ -143,7 +143,7 @@ async fn one_wait_is_for_all() {
     let [b, c] = ["b", "c"].map(|name| other.lock(name).unwrap());
     let b = b.acquire().await.unwrap();
     let _c = c.acquire().await.unwrap();
-    let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().wait(secs(5)).into_future());
+    let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().wait(secs(5)));
     world.pass(secs(3)).await;
     drop(b);
     world.pass(secs(1)).await;
@@ -163,7 +163,7 @@ async fn a_lease_that_is_lost_while_others_are_waited_for_fails_the_call() {
     let world = World::new();
     let (locks, other) = (world.runtime(1), world.runtime(2));
     let _c = other.lock("c").unwrap().acquire().await.unwrap();
-    let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().wait(secs(60)).into_future());
+    let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().wait(secs(60)));
     world.pass(secs(1)).await;
     other.force_release("a").await.unwrap();
     world.pass(millis(10)).await;
@@ -179,7 +179,7 @@ async fn a_shutdown_ends_the_wait_as_any_other() {
     let world = World::new();
     let (locks, other) = (world.runtime(1), world.runtime(2));
     let _c = other.lock("c").unwrap().acquire().await.unwrap();
-    let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire().into_future());
+    let waiting = tokio::spawn(locks.all(NAMES).unwrap().acquire());
     world.pass(secs(1)).await;
     let (report, ()) = tokio::join!(biased; locks.shutdown(secs(5)), world.pass(secs(1)));
     assert!(report.unreleased.is_empty(), "{report:?}");
@@ -192,15 +192,15 @@ async fn a_shutdown_ends_the_wait_as_any_other() {
 async fn a_minimum_counts_from_the_last_grant_and_a_call_that_fails_closes_nothing() {
     let world = World::new();
     let (locks, other) = (world.runtime(1), world.runtime(2));
-    let closing = locks.all(NAMES).unwrap().acquire().min_hold(secs(60));
+    let closing = || locks.all(NAMES).unwrap().acquire().min_hold(secs(60));
     let c = other.lock("c").unwrap().acquire().await.unwrap();
-    let failing = tokio::spawn(closing.clone().wait(secs(1)).into_future());
+    let failing = tokio::spawn(closing().wait(secs(1)));
     world.pass(millis(1_300)).await;
     failing.await.unwrap().unwrap_err();
     world.settle().await;
     assert_eq!(taken(&world).await, ["c"]);
 
-    let waiting = tokio::spawn(closing.into_future());
+    let waiting = tokio::spawn(closing());
     world.pass(secs(4)).await;
     drop(c);
     world.pass(secs(1)).await;

@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use leasehold::{LeaseEnd, LockRuntime, LossReason, ShutdownReport, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Rule};
@@ -41,7 +41,7 @@ async fn a_drain_refuses_new_leases_and_lets_guards_end() {
     assert!(guard.is_held() && !drain.is_finished());
     let by_guard = guard.reenter().await.unwrap();
     let by_owner = lock(&locks).acquire().owner(&owner).await.unwrap();
-    let by_scope = owner.scope(lock(&locks).acquire().into_future()).await.unwrap();
+    let by_scope = owner.scope(lock(&locks).acquire()).await.unwrap();
     assert_eq!(by_scope.fence(), guard.fence());
     for inner in [by_guard, by_owner, by_scope] {
         inner.release().await.unwrap();
@@ -180,8 +180,7 @@ async fn a_report_lists_leases_and_no_failed_acquires() {
         let locks = world.runtime(1);
         let guard = lock(&locks).acquire().await.unwrap();
         world.store.inject(Rule::new(Fault::LoseRequest).always());
-        let tried =
-            tokio::spawn(locks.lock("tried").unwrap().acquire().wait(secs(1)).into_future());
+        let tried = tokio::spawn(locks.lock("tried").unwrap().acquire().wait(secs(1)));
         world.pass(secs(3)).await;
         assert!(tried.await.unwrap().is_err());
         let waiting = Waiting::on(locks.lock("waits").unwrap().acquire());

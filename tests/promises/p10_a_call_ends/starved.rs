@@ -1,11 +1,6 @@
 //! An executor that polls a task late, and seldom.
 
-use std::{
-    future::{IntoFuture, poll_fn},
-    pin::Pin,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::Pin, task::Poll, time::Duration};
 
 use leasehold::{Guard, error::AcquireError, time::Clock};
 use leasehold_testkit::CommandKind;
@@ -26,7 +21,7 @@ async fn polled_every(
     step: Duration,
     acquire: leasehold::Acquire,
 ) -> (Result<Guard, AcquireError>, Duration) {
-    let mut acquire = acquire.into_future();
+    let mut acquire = Box::pin(acquire);
     let since = world.now();
     loop {
         if let Poll::Ready(outcome) = poll_once(acquire.as_mut()) {
@@ -49,7 +44,7 @@ async fn a_wait_is_polled_also_without_a_budget() {
             Poll::Ready(work.as_mut().poll(cx))
         })
     };
-    let acquire = lock(&locks).acquire().into_future();
+    let acquire = Box::pin(lock(&locks).acquire());
     let taken = spent(Box::pin(async { acquire.await.is_ok() })).await;
     assert_eq!(taken, Poll::Ready(true), "it is free");
     let control = spent(Box::pin(async {
@@ -104,7 +99,7 @@ async fn a_wait_begins_with_its_first_poll() {
     let world = World::new();
     let (holds, waits) = (world.another_line().runtime(1), world.runtime(2));
     let _guard = lock(&holds).acquire().await.unwrap();
-    let acquire = lock(&waits).acquire().wait(secs(2)).into_future();
+    let acquire = Box::pin(lock(&waits).acquire().wait(secs(2)));
     world.pass(secs(10)).await;
     let waiting = tokio::spawn(acquire);
     world.pass(millis(1_999)).await;

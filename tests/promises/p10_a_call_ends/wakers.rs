@@ -2,7 +2,6 @@
 //! has of the very same lock: no lock of the runtime may be held then.
 
 use std::{
-    future::{Future, IntoFuture},
     pin::Pin,
     sync::{Arc, Mutex, mpsc},
     task::{Context, Poll, Wake, Waker},
@@ -10,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold::{Guard, LockRuntime, error::AcquireError};
+use leasehold::{Acquire, Guard, LockRuntime, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Gate, ManualClock, Rule};
 
 use crate::support::{TimerlessClock, World, lock};
@@ -18,10 +17,8 @@ use crate::support::{TimerlessClock, World, lock};
 /// How long a thread may take that should be done at once.
 const CEILING: Duration = Duration::from_secs(30);
 
-type Acquiring = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>;
-
 /// The last reference to a task that waits.
-struct LastReference(Mutex<Option<Acquiring>>);
+struct LastReference(Mutex<Option<Acquire>>);
 
 impl Wake for LastReference {
     fn wake(self: Arc<Self>) {}
@@ -38,21 +35,21 @@ fn world() -> World {
     World::on_clock(&ManualClock::new(), |manual| Arc::new(TimerlessClock(manual)))
 }
 
-fn waker_of(task: Option<Acquiring>) -> Waker {
+fn waker_of(task: Option<Acquire>) -> Waker {
     Waker::from(Arc::new(LastReference(Mutex::new(task))))
 }
 
-fn poll(task: &mut Acquiring, waker: &Waker) -> Poll<Result<Guard, AcquireError>> {
-    task.as_mut().poll(&mut Context::from_waker(waker))
+fn poll(task: &mut Acquire, waker: &Waker) -> Poll<Result<Guard, AcquireError>> {
+    Pin::new(task).poll(&mut Context::from_waker(waker))
 }
 
 /// A lock that is held, and a task that waits for it: its waker has the last reference to another
 /// one.
-async fn held_and_waited_for(locks: &LockRuntime) -> (Guard, Acquiring) {
+async fn held_and_waited_for(locks: &LockRuntime) -> (Guard, Acquire) {
     let held = lock(locks).acquire().await.unwrap();
-    let mut other = lock(locks).acquire().into_future();
+    let mut other = lock(locks).acquire();
     assert!(poll(&mut other, Waker::noop()).is_pending());
-    let mut waiting = lock(locks).acquire().into_future();
+    let mut waiting = lock(locks).acquire();
     assert!(poll(&mut waiting, &waker_of(Some(other))).is_pending());
     (held, waiting)
 }
@@ -100,8 +97,8 @@ fn the_waker_of_a_task_that_takes_its_lease_is_dropped_outside_of_every_lock() {
         let locks = world.runtime(1);
         let gate = Gate::new();
         world.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(CommandKind::Acquire));
-        let mut first = lock(&locks).acquire().into_future();
-        let mut other = lock(&locks).acquire().into_future();
+        let mut first = lock(&locks).acquire();
+        let mut other = lock(&locks).acquire();
         let bomb = waker_of(None);
         assert!(poll(&mut first, &bomb).is_pending());
         assert!(poll(&mut other, Waker::noop()).is_pending());

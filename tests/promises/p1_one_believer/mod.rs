@@ -4,7 +4,6 @@
 mod rivals;
 
 use std::{
-    future::IntoFuture,
     pin::{Pin, pin},
     task::Poll,
     time::Duration,
@@ -48,7 +47,7 @@ async fn belief_counts_from_before_the_send_when_the_reply_is_slow() {
     let (world, locks) = (&scene.world, scene.world.runtime(1));
     let lock = locks.lock(NAME).unwrap();
     let acquire = lock.acquire().wait(Duration::ZERO).renew(false);
-    let (guard, ()) = tokio::join!(acquire.into_future(), scene.open_late());
+    let (guard, ()) = tokio::join!(acquire, scene.open_late());
     let guard = guard.unwrap();
     // 10 s less 100 ms less the 1.5 s that the answer took.
     assert_eq!(guard.remaining(), millis(8_400));
@@ -66,7 +65,7 @@ async fn belief_counts_from_before_the_send_when_the_request_is_slow() {
     let (world, locks) = (&scene.world, scene.world.runtime(1));
     let lock = locks.lock(NAME).unwrap();
     let acquire = lock.acquire().wait(Duration::ZERO).renew(false);
-    let (guard, ()) = tokio::join!(acquire.into_future(), scene.open_late());
+    let (guard, ()) = tokio::join!(acquire, scene.open_late());
     let guard = guard.unwrap();
     assert_eq!(guard.remaining(), millis(8_400));
     assert_eq!(world.holder(NAME).await.unwrap().remaining, secs(10));
@@ -79,7 +78,7 @@ async fn belief_ends_before_the_lease_when_a_slow_command_is_followed_by_a_heart
         let scene = Delayed::new(CommandKind::Acquire, fault);
         let (world, locks) = (&scene.world, scene.world.runtime(1));
         let lock = locks.lock(NAME).unwrap();
-        let acquire = lock.acquire().renew(false).into_future();
+        let acquire = Box::pin(lock.acquire().renew(false));
         let (guard, ()) = tokio::join!(acquire, scene.open_late());
         let (believed, left) = (guard.unwrap(), world.holder(NAME).await.unwrap().remaining);
         let believed = believed.remaining();
@@ -143,7 +142,7 @@ impl Late {
         let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);
         let locks = start(&scene.world, scene.world.builder(1));
         let lock = locks.lock(NAME).unwrap();
-        let mut acquire = lock.acquire().ttl(secs(1)).renew(false).into_future();
+        let mut acquire = Box::pin(lock.acquire().ttl(secs(1)).renew(false));
         assert!(poll_once(acquire.as_mut()).is_pending());
         let granted = scene.world.holder(NAME).await.unwrap();
         scene.gate.open();
@@ -209,7 +208,7 @@ async fn a_grant_that_is_just_in_time_is_believed() {
     let scene = Delayed::new(CommandKind::Acquire, Fault::DelayReply);
     let (world, locks) = (&scene.world, scene.world.runtime(1));
     let lock = locks.lock(NAME).unwrap();
-    let mut acquire = pin!(lock.acquire().ttl(secs(1)).renew(false).into_future());
+    let mut acquire = pin!(lock.acquire().ttl(secs(1)).renew(false));
     assert!(poll_once(acquire.as_mut()).is_pending());
     scene.gate.open();
     world.clock().advance(just_before(millis(990)));

@@ -1,6 +1,4 @@
-use std::{future::IntoFuture, pin::Pin};
-
-use leasehold::{Guard, LockRuntime, Owner, Released, error::AcquireError};
+use leasehold::{Acquire, Guard, LockRuntime, Owner, Released};
 use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
 use tokio::select;
 
@@ -8,11 +6,12 @@ use crate::support::{World, at_most_polls, millis, on_every_store, secs};
 
 const NAME: &str = World::NAME;
 
-type Acquiring = Pin<Box<dyn Future<Output = Result<Guard, AcquireError>> + Send>>;
-
-fn acquiring(locks: &LockRuntime, owner: Option<&Owner>) -> Acquiring {
+fn acquiring(locks: &LockRuntime, owner: Option<&Owner>) -> Acquire {
     let acquire = locks.lock(NAME).unwrap().acquire();
-    owner.map_or_else(|| acquire.clone(), |owner| acquire.clone().owner(owner)).into_future()
+    match owner {
+        Some(owner) => acquire.owner(owner),
+        None => acquire,
+    }
 }
 
 /// What an acquire meets that is dropped somewhere on its way.
@@ -125,7 +124,7 @@ fn without_the_reaper_a_dropped_acquire_leaves_one_lease_that_expires() {
     world.store.inject(Rule::new(Fault::Hang { executed: true }).on(CommandKind::Acquire));
     let dropped = tokio.block_on(async {
         let locks = world.runtime(1);
-        let mut acquire = acquiring(&locks, None);
+        let mut acquire = Box::pin(acquiring(&locks, None));
         assert!(crate::support::poll_once(acquire.as_mut()).is_pending());
         (locks, acquire)
     });

@@ -1,5 +1,4 @@
 use std::{
-    future::IntoFuture,
     sync::{Arc, atomic::Ordering},
     task::Poll,
 };
@@ -154,7 +153,7 @@ async fn a_forced_release_ends_an_open_offer_too() {
         let (locks, admin) = (world.runtime(1), world.another_line().runtime(2));
         warm_up(&world, &locks).await;
         let holder = lock(if from_queue { &admin } else { &locks }).acquire().await.unwrap();
-        let mut offered = lock(&locks).acquire().wait_forever().into_future();
+        let mut offered = Box::pin(lock(&locks).acquire().wait_forever());
         for _ in 0..3 {
             assert!(poll_once(offered.as_mut()).is_pending());
             world.settle().await;

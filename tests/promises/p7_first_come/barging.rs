@@ -1,5 +1,3 @@
-use std::future::IntoFuture;
-
 use leasehold::LockRuntime;
 use leasehold_testkit::{
     CommandKind, Fault, Gate, Rule,
@@ -46,7 +44,7 @@ async fn nobody_barges_when_a_lease_runs_out() {
         let (holds, waits) = (world.runtime(1), world.runtime(2));
         let comes = world.another_line().runtime(3);
         let _gone = lock(&holds).acquire().renew(false).await.unwrap();
-        let mut first = lock(&waits).acquire().into_future();
+        let mut first = Box::pin(lock(&waits).acquire());
         while world.now().saturating_since(leasehold_testkit::ManualClock::START) < secs(9) {
             assert!(poll_once(first.as_mut()).is_pending());
             world.pass(millis(100)).await;
@@ -79,7 +77,7 @@ async fn nobody_barges_past_tasks_of_the_same_runtime() {
     let (locks, other) = (world.runtime(1), world.another_line().runtime(2));
     warm_up(&world, &locks).await;
     let guard = lock(&locks).acquire().await.unwrap();
-    let mut first = lock(&locks).acquire().into_future();
+    let mut first = Box::pin(lock(&locks).acquire());
     assert!(poll_once(first.as_mut()).is_pending());
     guard.release().await.unwrap();
     // The first is offered the lock, and has not looked yet.

@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, task::Poll};
+use std::task::Poll;
 
 use leasehold_testkit::{
     CommandKind,
@@ -65,7 +65,7 @@ async fn the_first_task_may_go_before_it_is_answered() {
     let world = World::new();
     let (one, two) = (world.runtime(1), world.another_line().runtime(2));
     let guard = lock(&two).acquire().await.unwrap();
-    let mut first = lock(&one).acquire().into_future();
+    let mut first = Box::pin(lock(&one).acquire());
     assert!(poll_once(first.as_mut()).is_pending());
     let second = Waiting::queued(&world, &one).await;
     drop(first);
@@ -83,7 +83,7 @@ async fn an_offer_that_crossed_a_cancellation_goes_to_the_next_task() {
     warm_up(&world, &locks).await;
     let guard = lock(&locks).acquire().await.unwrap();
     let fence = guard.fence();
-    let mut gone = lock(&locks).acquire().into_future();
+    let mut gone = Box::pin(lock(&locks).acquire());
     assert!(poll_once(gone.as_mut()).is_pending());
     let next = Waiting::queued(&world, &locks).await;
     guard.release().await.unwrap();
@@ -101,7 +101,7 @@ async fn a_grant_that_crossed_a_cancellation_goes_to_the_next_runtime() {
     let world = World::new();
     let [one, two, three] = [1, 2, 3].map(|seed| world.runtime(seed));
     let guard = lock(&one).acquire().await.unwrap();
-    let mut gone = lock(&two).acquire().into_future();
+    let mut gone = Box::pin(lock(&two).acquire());
     while world.holder(NAME).await.unwrap().waiters.is_empty() {
         assert!(poll_once(gone.as_mut()).is_pending());
         world.settle().await;
@@ -160,7 +160,7 @@ async fn cancellations_in_a_crowd_lose_nothing() {
     warm_up(&world, &runtimes[0]).await;
     for round in 0..12 {
         let mut guard = Some(lock(&runtimes[0]).acquire().await.unwrap());
-        let ask = |n: usize| lock(&runtimes[n % 3]).acquire().into_future();
+        let ask = |n: usize| Box::pin(lock(&runtimes[n % 3]).acquire());
         let mut tasks: Vec<_> = (0..12).map(ask).collect();
         for turn in 0..30 {
             let polled = tasks.iter_mut().map(|task| poll_once(task.as_mut()));

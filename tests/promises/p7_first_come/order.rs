@@ -1,5 +1,3 @@
-use std::future::IntoFuture;
-
 use leasehold::LockRuntime;
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::{CommandKind, faulty::CommandFacts};
@@ -103,7 +101,7 @@ async fn the_second_looks_first(rules: Rules) -> bool {
     warm_up(&world, &locks).await;
     let (holds, one, two) = (lock(&locks), lock(&locks), lock(&locks));
     let guard = holds.acquire().await.unwrap();
-    let (mut one, mut two) = (one.acquire().into_future(), two.acquire().into_future());
+    let (mut one, mut two) = (Box::pin(one.acquire()), Box::pin(two.acquire()));
     if poll_once(one.as_mut()).is_ready() || poll_once(two.as_mut()).is_ready() {
         return true;
     }

@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use leasehold::time::{Clock, Instant};
 use leasehold_testkit::faulty::{PushFault, PushRule};
@@ -27,7 +27,7 @@ fn delay_by_a_dead_waiter(dead_for: Duration) -> Duration {
     });
     run(&world, &holds);
     let locks = dies.within(|| lines[1].runtime(2));
-    drop(dies.spawn(lock(&locks).acquire().into_future()));
+    drop(dies.spawn(lock(&locks).acquire()));
     run(&world, &dies);
     let locks = waits.within(|| lines[2].runtime(3));
     let waiting = waits.spawn({

@@ -11,7 +11,7 @@ mod lost_push;
 mod stale_push;
 mod unpolled;
 
-use std::{future::IntoFuture, task::Poll};
+use std::task::Poll;
 
 use leasehold::{LeaseState, LossReason, time::Clock};
 use leasehold_testkit::{CommandKind, Fault, Gate, ManualClock, Rule};
@@ -82,7 +82,7 @@ async fn an_acquire_that_nobody_polls_holds_for_the_claim_window_at_most() {
         let gate = Gate::new();
         world.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(CommandKind::Acquire));
         let lock = locks.lock(NAME).unwrap();
-        let mut acquire = lock.acquire().ttl(ttl).into_future();
+        let mut acquire = Box::pin(lock.acquire().ttl(ttl));
         assert!(poll_once(acquire.as_mut()).is_pending());
         gate.open();
         let late = world.holder(NAME).await.unwrap();
@@ -119,7 +119,7 @@ async fn the_claim_window_can_be_set() {
         let gate = Gate::new();
         world.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(CommandKind::Acquire));
         let lock = locks.lock(NAME).unwrap();
-        let mut acquire = lock.acquire().into_future();
+        let mut acquire = Box::pin(lock.acquire());
         assert!(poll_once(acquire.as_mut()).is_pending());
         gate.open();
         let late = world.holder(NAME).await.unwrap();
@@ -142,7 +142,7 @@ async fn an_unpolled_acquire_whose_request_is_slow_is_never_granted() {
     let locks = world.runtime(1);
     world.store.inject(Rule::new(Fault::Delay(Gate::new())).on(CommandKind::Acquire));
     let lock = locks.lock(NAME).unwrap();
-    let mut acquire = lock.acquire().into_future();
+    let mut acquire = Box::pin(lock.acquire());
     assert!(poll_once(acquire.as_mut()).is_pending());
     world.pass(secs(3)).await;
     drop(acquire);

@@ -1,7 +1,5 @@
 //! A process that was stopped for longer than the claim window finds an old grant in its socket.
 
-use std::future::IntoFuture;
-
 use leasehold::{Guard, error::AcquireError};
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::faulty::{PushFault, PushRule};
@@ -31,9 +29,9 @@ fn scene(rules: Rules) -> Scene {
         warm_up(&world, &others[0]).await;
         lock(&others[0]).acquire().await.unwrap()
     });
-    let sleeper = processes[0].spawn(lock(&locks).acquire().wait_forever().into_future());
+    let sleeper = processes[0].spawn(lock(&locks).acquire().wait_forever());
     pass(&world, &processes, millis(1_000));
-    let next = processes[1].spawn(lock(&others[1]).acquire().into_future());
+    let next = processes[1].spawn(lock(&others[1]).acquire());
     pass(&world, &processes, millis(1));
     // Stopped: its message lies in the socket.
     stopped.store.inject_push(PushRule::new(PushFault::Delay).always());
@@ -122,7 +120,7 @@ fn a_grant_that_is_young_enough_is_believed() {
         warm_up(&world, &other).await;
         lock(&other).acquire().await.unwrap()
     });
-    let waiting = processes[0].spawn(lock(&locks).acquire().into_future());
+    let waiting = processes[0].spawn(lock(&locks).acquire());
     pass(&world, &processes, millis(1));
     block_on(&processes[1], first.release()).unwrap();
     // It stands still, for most of its window.

@@ -1,6 +1,6 @@
 //! A task of a turn that is offered the lock, and that nobody polls.
 
-use std::{future::IntoFuture, task::Poll, time::Duration};
+use std::{task::Poll, time::Duration};
 
 use leasehold_reentrant_lock::seam::Rules;
 use leasehold_testkit::CommandKind;
@@ -17,7 +17,7 @@ async fn an_offer_that_nobody_looks_at_passes_on() {
         let (one, two) = (world.runtime(1), world.another_line().runtime(2));
         warm_up(&world, &one).await;
         let guard = lock(&one).acquire().await.unwrap();
-        let mut unpolled = lock(&one).acquire().wait_forever().into_future();
+        let mut unpolled = Box::pin(lock(&one).acquire().wait_forever());
         assert!(poll_once(unpolled.as_mut()).is_pending());
         let next = Waiting::queued(&world, if same_runtime { &one } else { &two }).await;
         world.pass(millis(1)).await;
@@ -51,7 +51,7 @@ async fn a_crowd_that_nobody_polls_delays_others_once() {
     let guard = lock(&one).acquire().await.unwrap();
     let mut crowd = Vec::new();
     for _ in 0..5 {
-        crowd.push(lock(&one).acquire().wait_forever().into_future());
+        crowd.push(Box::pin(lock(&one).acquire().wait_forever()));
         assert!(poll_once(crowd.last_mut().unwrap().as_mut()).is_pending());
     }
     let next = Waiting::queued(&world, &two).await;
@@ -72,7 +72,7 @@ async fn a_granted_task_that_nobody_polls_delays_by_half_the_window() {
     let [one, two, three] = [1, 2, 3].map(|seed| world.runtime(seed));
     warm_up(&world, &one).await;
     let guard = lock(&one).acquire().await.unwrap();
-    let mut unpolled = lock(&two).acquire().wait_forever().into_future();
+    let mut unpolled = Box::pin(lock(&two).acquire().wait_forever());
     for _ in 0..3 {
         assert!(poll_once(unpolled.as_mut()).is_pending());
         world.settle().await;
@@ -96,7 +96,7 @@ async fn an_offer_can_be_taken_until_it_is_stale() {
     let locks = world.runtime(1);
     warm_up(&world, &locks).await;
     let guard = lock(&locks).acquire().await.unwrap();
-    let mut slow = lock(&locks).acquire().into_future();
+    let mut slow = Box::pin(lock(&locks).acquire());
     assert!(poll_once(slow.as_mut()).is_pending());
     guard.release().await.unwrap();
     world.pass(just_before(PATIENCE)).await;
@@ -114,7 +114,7 @@ async fn control_an_offer_that_is_not_taken_back_keeps_the_turn() {
     let two = world.another_line().runtime(2);
     warm_up(&world, &one).await;
     let guard = lock(&one).acquire().await.unwrap();
-    let mut unpolled = lock(&one).acquire().wait_forever().into_future();
+    let mut unpolled = Box::pin(lock(&one).acquire().wait_forever());
     assert!(poll_once(unpolled.as_mut()).is_pending());
     let next = Waiting::queued(&world, &two).await;
     world.pass(millis(1)).await;

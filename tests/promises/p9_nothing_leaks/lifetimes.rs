@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, thread};
+use std::thread;
 
 use leasehold::{
     LockRuntime, LossReason,
@@ -20,7 +20,7 @@ on_every_store! {
         let locks = world.runtime(1);
         let guard = locks.lock(NAME).unwrap().acquire().await.unwrap();
         let inner = guard.reenter().await.unwrap();
-        let acquire = locks.lock(NAME).unwrap().acquire().into_future();
+        let acquire = locks.lock(NAME).unwrap().acquire();
         thread::spawn(move || drop((inner, acquire, guard))).join().unwrap();
         world.until_free(NAME).await;
     }
@@ -54,7 +54,7 @@ async fn a_cancelled_acquire_does_not_keep_a_runtime_alive() {
     let before = alive();
     let locks = world.runtime(1);
     world.store.inject(Rule::new(Fault::Hang { executed: true }).on(CommandKind::Acquire));
-    let acquire = locks.lock(NAME).unwrap().acquire().into_future();
+    let acquire = locks.lock(NAME).unwrap().acquire();
     assert!(at_most_polls(1, acquire).await.is_none());
     drop(locks);
     world.settle().await;

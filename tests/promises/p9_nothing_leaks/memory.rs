@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use leasehold::{
     Footprint, LockRuntime,
@@ -72,7 +72,7 @@ async fn a_runtime_forgets_idle_names() {
         let lock = bare.locks.lock(format!("idle/{n}")).unwrap();
         let guard = lock.acquire().owner(&owner).await.unwrap();
         let inner = guard.reenter().await.unwrap();
-        assert!(poll_once(lock.acquire().into_future().as_mut()).is_pending());
+        assert!(poll_once(pin!(lock.acquire())).is_pending());
         assert!(lock.try_acquire().await.unwrap().is_none());
         match n % 3 {
             0 => drop((guard, inner)),
@@ -114,7 +114,7 @@ async fn the_watch_ends_with_the_lease_and_with_the_wait() {
     // An acquire that is dropped takes its watch along, without waiting for the claim window.
     world.store.inject(Rule::new(Fault::LoseReply).on(CommandKind::Acquire).times(50));
     for _ in 0..50 {
-        let acquire = locks.lock("idle/1").unwrap().acquire().into_future();
+        let acquire = locks.lock("idle/1").unwrap().acquire();
         assert!(at_most_polls(1, acquire).await.is_none());
     }
     assert_eq!(watched(&locks), 0);

@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, task::Poll};
+use std::task::Poll;
 
 use leasehold::{
     LeaseEnd, LeaseState, LossReason,
@@ -54,7 +54,7 @@ on_every_store! {
         let (holder, locks) = (world.another_line().runtime(1), world.runtime(2));
         let guard = holder.lock(NAME).unwrap().acquire().await.unwrap();
         let lock = locks.lock(NAME).unwrap();
-        let waiting = tokio::spawn(lock.acquire().wait_forever().into_future());
+        let waiting = tokio::spawn(lock.acquire().wait_forever());
         let store = world.store.clone();
         world.until("it waits", async || store.executed(CommandKind::Acquire) > 0).await;
         let _ = locks.shutdown(secs(5)).await;
@@ -81,7 +81,7 @@ on_every_store! {
         let locks = world.runtime(1);
         let gate = Gate::new();
         world.store.inject(Rule::new(Fault::DelayReply(gate.clone())).on(CommandKind::Acquire));
-        let acquiring = tokio::spawn(locks.lock(NAME).unwrap().acquire().into_future());
+        let acquiring = tokio::spawn(locks.lock(NAME).unwrap().acquire());
         gate.wait_for_arrivals(1).await;
         let report = locks.shutdown(secs(5)).await;
         assert_eq!((report.held, report.unreleased), (0, vec![]));
@@ -134,7 +134,7 @@ async fn shutdown_waits_for_the_end_of_a_turn() {
         lock.acquire().await.unwrap().release().await.unwrap();
         world.pass(millis(20)).await;
         let guard = lock.acquire().await.unwrap();
-        let mut next = lock.acquire().into_future();
+        let mut next = Box::pin(lock.acquire());
         assert!(poll_once(next.as_mut()).is_pending());
         let gate = Gate::new();
         world.store.inject(Rule::new(Fault::Delay(gate.clone())).on(CommandKind::Release));
@@ -175,7 +175,7 @@ async fn a_shutdown_in_an_outage_waits_for_withdrawals_for_one_command_timeout()
     let world = World::new();
     let locks = world.runtime(1);
     world.store.inject(Rule::new(Fault::LoseRequest).always());
-    let acquiring = locks.lock(NAME).unwrap().acquire().wait(secs(1)).into_future();
+    let acquiring = locks.lock(NAME).unwrap().acquire().wait(secs(1));
     let (asked, ()) = tokio::join!(biased; acquiring, world.pass(secs(2)));
     let error = asked.unwrap_err();
     assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");

@@ -1,4 +1,4 @@
-use std::{future::IntoFuture, time::Duration};
+use std::time::Duration;
 
 use leasehold::{Acquire, Guard, LockRuntime, ReentrantLock, error::AcquireError};
 use tokio::task::JoinHandle;
@@ -11,7 +11,7 @@ pub(crate) struct Waiting(JoinHandle<Result<Guard, AcquireError>>);
 impl Waiting {
     /// Starts a task that awaits an acquire; it has not been polled yet.
     pub(crate) fn on(acquire: Acquire) -> Self {
-        Self(tokio::spawn(acquire.into_future()))
+        Self(tokio::spawn(acquire))
     }
 
     /// Starts a task that waits for [`World::NAME`], and lets it queue.

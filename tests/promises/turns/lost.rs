@@ -1,6 +1,5 @@
 use std::{
     collections::BTreeMap,
-    future::IntoFuture,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -25,7 +24,7 @@ async fn an_offer_of_a_force_released_turn_is_not_taken() {
     let locks = world.start(world.builder(1).ttl(secs(30)));
     warm_up(&world, &locks).await;
     let first = lock(&locks).acquire().await.unwrap();
-    let mut next = lock(&locks).acquire().wait(secs(60)).into_future();
+    let mut next = Box::pin(lock(&locks).acquire().wait(secs(60)));
     assert!(poll_once(next.as_mut()).is_pending());
     first.release().await.unwrap();
     let found = world.holder(NAME).await.expect("the turn goes on, for the next task");

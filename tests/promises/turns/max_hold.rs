@@ -1,5 +1,3 @@
-use std::future::IntoFuture;
-
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use crate::support::{Waiting, World, lock, millis, nanos, poll_once, secs, warm_up};
@@ -31,7 +29,7 @@ async fn an_offer_outlives_the_max_hold_of_the_last_task() {
     let locks = world.start(world.builder(1).ttl(secs(30)));
     warm_up(&world, &locks).await;
     let first = lock(&locks).acquire().max_hold(millis(8)).await.unwrap();
-    let mut next = lock(&locks).acquire().wait(secs(60)).into_future();
+    let mut next = Box::pin(lock(&locks).acquire().wait(secs(60)));
     assert!(poll_once(next.as_mut()).is_pending());
     world.pass(millis(7) + nanos(900_000)).await;
     first.release().await.unwrap();

@@ -1,6 +1,5 @@
 use std::{
     fmt,
-    future::IntoFuture,
     sync::{
         Arc, Mutex,
         atomic::{AtomicI64, Ordering},
@@ -56,7 +55,7 @@ async fn hand_over_at(look: i64, seed: u64) -> Option<HandedOver> {
     let locks = world.start(world.builder(seed).ttl(millis(200)));
     warm_up(&world, &locks).await;
     let first = lock(&locks).acquire().await.unwrap();
-    let mut next = lock(&locks).acquire().wait(secs(60)).into_future();
+    let mut next = Box::pin(lock(&locks).acquire().wait(secs(60)));
     assert!(poll_once(next.as_mut()).is_pending());
     world.memory().clear();
     let gate = Gate::new();

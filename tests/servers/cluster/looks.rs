@@ -92,7 +92,7 @@ async fn an_outage_of_a_shard_costs_the_others_few_connections() {
     let lock = locks.lock(down).expect("a name");
     lock.acquire().await.expect("a lease").release().await.expect("held to the end");
     cluster.servers()[0].stop_signal();
-    let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
+    let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING));
     // The first misses are followed by looks at all of them.
     tokio::time::sleep(Duration::from_secs(8)).await;
     let dialed = |server: &RedisServer| server.told("stats", "total_connections_received");

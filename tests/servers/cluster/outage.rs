@@ -21,7 +21,7 @@ async fn a_shard_that_dies_under_a_queue_is_told_as_an_outage() {
     let guard = holds.lock(&names[0]).expect("a name").acquire().await.expect("a lease");
     let acquire = waits.lock(&names[0]).expect("a name").acquire();
     let acquire = acquire.wait(Duration::from_secs(300)).outage_patience(Duration::from_secs(3));
-    let waiting = tokio::spawn(acquire.into_future());
+    let waiting = tokio::spawn(acquire);
     let down = RedisCluster::owner_of(&key(&names[0]));
     let queue = format!("leasehold:{{{}}}:queue", names[0]);
     let stands = || cluster.servers()[down].query::<u64>(&["ZCARD", &*queue]) == 1;

@@ -133,7 +133,7 @@ async fn acquires_wait_for_a_cluster_and_a_group_that_are_away() {
 
 async fn served_later(locks: &LockRuntime, come_back: impl FnOnce()) {
     let lock = locks.lock("later").expect("a name");
-    let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
+    let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING));
     wait::a_moment().await;
     assert!(!waiting.is_finished(), "it waits");
     come_back();

@@ -40,7 +40,7 @@ async fn an_acquire_waits_for_a_server_that_starts_later() {
     let lock = locks.lock("a").expect("a name");
     let error = lock.try_acquire().await.expect_err("nobody is there");
     assert_eq!(kind_of(&error), Some(StoreErrorKind::Definite), "{error}");
-    let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
+    let waiting = tokio::spawn(lock.acquire().wait(wait::CEILING));
     // Until then it fails again and again; nothing tells when it has, and the test holds either
     // way.
     tokio::task::yield_now().await;

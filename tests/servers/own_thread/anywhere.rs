@@ -66,7 +66,7 @@ fn every_future_works_where_there_is_no_tokio_runtime() {
         let body = async |_| Ok::<_, ()>(7);
         assert_eq!(without_tokio(lock.with(body)).expect("held to the end"), 7);
         let owner = locks.owner();
-        let guard = without_tokio(owner.scope(lock.acquire().into_future())).expect("a lease");
+        let guard = without_tokio(owner.scope(lock.acquire())).expect("a lease");
         let lost = guard.lost();
         let ended = without_tokio(locks.force_release("a")).expect("an answer");
         assert!(matches!(ended, ForceReleased::Ended { .. }), "{ended:?}");

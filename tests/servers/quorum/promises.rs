@@ -88,7 +88,7 @@ async fn tasks_of_a_process_are_served_in_order() {
     let mut waiting = Vec::new();
     for _ in 0..10 {
         let lock = lock.clone();
-        let mut acquiring = Box::pin(lock.acquire().wait(wait::CEILING).into_future());
+        let mut acquiring = Box::pin(lock.acquire().wait(wait::CEILING));
         // It stands in line when it was polled.
         let polled = poll_fn(|cx| Poll::Ready(acquiring.as_mut().poll(cx).is_pending())).await;
         assert!(polled);

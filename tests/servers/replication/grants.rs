@@ -180,7 +180,7 @@ async fn a_call_that_needs_no_replica_is_told_that_it_stands_behind_one_that_doe
     let server = RedisServer::start();
     let locks = connect(&server, one()).await;
     let lock = locks.lock("a").unwrap();
-    let first = tokio::spawn(lock.acquire().wait(wait::CEILING).into_future());
+    let first = tokio::spawn(lock.acquire().wait(wait::CEILING));
     wait::until("it waits for a replica", || holds(&server, "a")).await;
     let second = lock.acquire().replication(Replication::NONE).wait(Duration::from_secs(2)).await;
     match second.expect_err("it stands behind the first") {

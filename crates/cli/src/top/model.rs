@@ -1,6 +1,6 @@
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use leasehold::{ListedLock, LockName};
+use leasehold::{HeardEnd, ListedLock, LockName};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{changes::Changes, looks::Look};
@@ -17,6 +17,8 @@ pub(super) struct Model {
     /// The result of the last deed, for people.
     pub(super) message: String,
     selected: Option<LockName>,
+    /// When the leases end, and since when that is so.
+    heard: BTreeMap<LockName, HeardEnd>,
 }
 
 /// The order of the locks.
@@ -72,7 +74,20 @@ impl Model {
             let between = look.at.saturating_since(last.at);
             self.changes = Changes::of(&last.locks, &look.locks, between);
         }
+        let heard = look.locks.iter().map(|lock| {
+            let (before, left) = (self.heard.get(&lock.name), lock.lease.remaining);
+            let new = HeardEnd::new(look.at, left);
+            (lock.name.clone(), before.map_or(new, |before| before.hear(look.at, left)))
+        });
+        self.heard = heard.collect();
         self.look = Some(look);
+    }
+
+    /// Whether the holder has not renewed its lease for two thirds of its time.
+    pub(super) fn looks_dead(&self, lock: &ListedLock) -> bool {
+        let Some(look) = &self.look else { return false };
+        let heard = self.heard.get(&lock.name).filter(|_| !lock.lease.kept);
+        heard.is_some_and(|heard| heard.unrenewed_for(look.at).is_some())
     }
 
     /// The locks that fit the filter, in order.
@@ -233,6 +248,22 @@ mod tests {
         assert_eq!(model.message, "nothing was changed");
         let Action::Release(lock) = type_keys(&mut model, "ry") else { panic!("{model:?}") };
         assert_eq!(lock.name.as_str(), "c");
+    }
+
+    #[test]
+    fn a_lease_that_is_not_renewed_looks_dead_in_its_last_third() {
+        let mut model = Model::default();
+        let mut looks_dead = |second: u64, left: u64, kept: bool| {
+            let mut lock = lock("a", second, &[]);
+            (lock.lease.remaining, lock.lease.kept) = (Duration::from_secs(left), kept);
+            model.on_look(look(vec![lock], at(second)));
+            model.looks_dead(model.locks()[0])
+        };
+        assert!(!looks_dead(0, 30, false));
+        assert!(!looks_dead(19, 11, false));
+        assert!(looks_dead(20, 10, false));
+        assert!(!looks_dead(21, 9, true), "it is kept closed");
+        assert!(!looks_dead(22, 30, false), "it was renewed");
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn draw_locks(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let first = selected.saturating_sub(usize::from(area.height));
     let shown: Vec<_> = locks.into_iter().skip(first).take(2 * usize::from(area.height)).collect();
     let widths = widths(block.inner(area).width.into(), &shown);
-    let rows = shown.into_iter().map(|lock| row(lock, &widths));
+    let rows = shown.into_iter().map(|lock| row(lock, model, &widths));
     let lengths = widths.map(|width| Constraint::Length(width.try_into().unwrap_or(u16::MAX)));
     let table = Table::new(rows, lengths)
         .header(Row::new(HEADS).bold())
@@ -146,12 +146,12 @@ fn fence(fence: Fence, width: usize) -> String {
     }
 }
 
-fn row(lock: &ListedLock, widths: &[usize; 8]) -> Row<'static> {
+fn row(lock: &ListedLock, model: &Model, widths: &[usize; 8]) -> Row<'static> {
     let lease = &lock.lease;
     let wait = if lease.waiters.is_empty() { "-".into() } else { short(longest_wait(lock)) };
     Row::new([
         middle(&printable(lock.name.as_str()), widths[0]),
-        state(lease).into(),
+        if model.looks_dead(lock) { "dead?" } else { state(lease) }.into(),
         lease.waiters.len().to_string(),
         wait,
         short(lease.held_for),

@@ -83,6 +83,22 @@ fn locks_are_shown_sorted_filtered_and_released() {
     assert_eq!(top.code(), Some(0));
 }
 
+/// Its last third is far longer than a look takes.
+#[test]
+fn a_run_that_was_stopped_looks_dead_before_its_lease_ends() {
+    let server = RedisServer::start();
+    let run = run(&server, LOCK, &["--ttl", "15s"]);
+    held(&server, LOCK);
+    let top = top(&server);
+    let is = |state: &'static str| {
+        move |screen: &str| line(screen, LOCK).is_some_and(|line| line.contains(state))
+    };
+    top.wait_for("a holder", is(" held "));
+    kill(Pid::from_raw(run.pid()), Signal::SIGSTOP).unwrap();
+    top.wait_for("a holder that may be dead", is(" dead? "));
+    kill(Pid::from_raw(run.pid()), Signal::SIGCONT).unwrap();
+}
+
 #[test]
 fn hand_overs_are_counted_and_a_pause_stops_the_view() {
     let server = RedisServer::start();

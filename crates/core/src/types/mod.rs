@@ -1,5 +1,7 @@
 //! The values of the protocol: names, ids, fences and times, each validated when it is made.
 
+#[cfg(feature = "postgres")]
+mod column;
 mod duration_text;
 mod name;
 mod pattern;

@@ -144,8 +144,8 @@ impl FencedRows {
     /// let update = orders.update("state = $4");
     /// let done = sqlx::query(sqlx::AssertSqlSafe(update)) // its names were checked
     ///     .bind(42_i64)
-    ///     .bind(i64::from(stamp.fence))
-    ///     .bind(stamp.lease.to_string())
+    ///     .bind(stamp.fence)
+    ///     .bind(stamp.lease)
     ///     .bind("paid")
     ///     .execute(&mut *conn)
     ///     .await?;

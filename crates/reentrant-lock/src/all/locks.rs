@@ -1,23 +1,29 @@
 use std::{
     collections::BTreeSet,
-    future::{Future, IntoFuture},
+    fmt,
+    future::{Future, pending},
     mem,
     pin::Pin,
     sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::{
+    future::BoxFuture,
+    stream::{FuturesUnordered, StreamExt},
+};
 use leasehold_core::{LockName, NameError, Replication, lease::LossReason};
 use tokio::select;
 
 use super::guard::{AllGuard, AllLeases};
 use crate::{
+    acquire::{Acquire, How},
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     guard::Guard,
     lease::run_while_held,
-    lock::{Acquire, ReentrantLock},
+    lock::ReentrantLock,
     owner::Owner,
     wait::WaitLimit,
 };
@@ -67,7 +73,8 @@ impl AllLocks {
 
     /// Makes an acquire of all locks that waits, to be configured and awaited.
     pub fn acquire(&self) -> AcquireAll {
-        AcquireAll { locks: self.clone(), how: self.first.acquire(), min_hold: None }
+        let how = HowAll { locks: self.clone(), how: How::of(self.first.clone()), min_hold: None };
+        AcquireAll { how: Some(how), call: Box::pin(pending()) }
     }
 
     /// Acquires all locks if they are free; see [`AcquireAll::try_acquire`].
@@ -100,9 +107,19 @@ impl AllLocks {
     }
 }
 
-/// How to acquire several locks; await it to do so.
+/// The future of a guard of several locks: how to acquire them, and the call itself once it is polled.
 ///
 /// Its defaults are those of [`Acquire`].
+///
+/// # Errors
+///
+/// As those of an [`Acquire`]; the error names the lock that was not acquired. What was acquired
+/// before it is given back by the runtime. Beyond that, [`AcquireError::Lost`] when one of the leases
+/// was lost before the last lock was there.
+///
+/// # Cancel safety
+///
+/// Dropping the future at any point gives everything back.
 ///
 /// # Examples
 ///
@@ -126,54 +143,68 @@ impl AllLocks {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone)]
 #[must_use = "an acquire does nothing unless it is awaited"]
 pub struct AcquireAll {
+    // As in an `Acquire`.
+    how: Option<HowAll>,
+    call: BoxFuture<'static, Result<AllGuard, AcquireError>>,
+}
+
+/// How to acquire several locks.
+#[derive(Debug)]
+struct HowAll {
     locks: AllLocks,
     /// How each of them is acquired.
-    how: Acquire,
+    how: How,
     min_hold: Option<Duration>,
 }
 
 impl AcquireAll {
+    fn set(mut self, set: impl FnOnce(&mut HowAll)) -> Self {
+        if let Some(how) = &mut self.how {
+            set(how);
+        }
+        self
+    }
+
     /// Waits for at most this long, up to 365 days, for all locks together; zero tries each once.
     /// Default: the runtime's.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { how: self.how.wait(wait), ..self }
+        self.set(|all| all.how.limit = WaitLimit::For(wait))
     }
 
     /// Waits without a limit.
     pub fn wait_forever(self) -> Self {
-        Self { how: self.how.wait_forever(), ..self }
+        self.set(|all| all.how.limit = WaitLimit::Forever)
     }
 
     /// Limits the wait without an answer, as [`Acquire::outage_patience`] does.
     pub fn outage_patience(self, patience: Duration) -> Self {
-        Self { how: self.how.outage_patience(patience), ..self }
+        self.set(|all| all.how.outage_patience = patience)
     }
 
     /// Sets how long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     ///
     /// All leases are renewed, from their grants on.
     pub fn ttl(self, ttl: Duration) -> Self {
-        Self { how: self.how.ttl(ttl), ..self }
+        self.set(|all| all.how.ttl = Some(ttl))
     }
 
     /// Sets which acknowledgements each lease needs, as [`Acquire::replication`] does.
     pub fn replication(self, replication: Replication) -> Self {
-        Self { how: self.how.replication(replication), ..self }
+        self.set(|all| all.how.replication = Some(replication))
     }
 
     /// Ends each lease as `Lost(MaxHold)` after this time, counted from its own grant: the first
     /// lock is granted before the last one. Default: no limit.
     pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self { how: self.how.max_hold(max_hold), ..self }
+        self.set(|all| all.how.max_hold = Some(max_hold))
     }
 
     /// Keeps all locks closed until this long after the last of them was granted, as
     /// [`Acquire::min_hold`] does; up to 24 h. A call that fails leaves none closed. Default: zero.
     pub fn min_hold(self, hold: Duration) -> Self {
-        Self { min_hold: Some(hold), ..self }
+        self.set(|all| all.min_hold = Some(hold))
     }
 
     /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
@@ -183,7 +214,7 @@ impl AcquireAll {
     /// for one whose name comes before it, it may wait for another owner in a circle, until one of
     /// their waits is over. So take everything at once, or nothing else before.
     pub fn owner(self, owner: &Owner) -> Self {
-        Self { how: self.how.owner(owner), ..self }
+        self.set(|all| all.how.owner = Some(owner.clone()))
     }
 
     /// Acquires all locks if they are free; `None` means that another task or process holds one of
@@ -196,9 +227,8 @@ impl AcquireAll {
     /// # Cancel safety
     ///
     /// As awaiting the acquire.
-    pub async fn try_acquire(mut self) -> Result<Option<AllGuard>, AcquireError> {
-        self.how.limit = WaitLimit::Try;
-        match self.await {
+    pub async fn try_acquire(self) -> Result<Option<AllGuard>, AcquireError> {
+        match self.set(|all| all.how.limit = WaitLimit::Try).await {
             Ok(guard) => Ok(Some(guard)),
             Err(AcquireError::Timeout(_)) => Ok(None),
             Err(error) => Err(error),
@@ -231,7 +261,9 @@ impl AcquireAll {
         let _: Result<_, ReleaseError> = guard.release().await;
         ended.map_err(WithError::Body)
     }
+}
 
+impl HowAll {
     // ADR 0021
     async fn run(self) -> Result<AllGuard, AcquireError> {
         let Self { locks, how, min_hold } = self;
@@ -246,15 +278,15 @@ impl AcquireAll {
         let mut taken = Taken { guards: Vec::with_capacity(locks.names.len()), gives_back };
         let mut lost = FuturesUnordered::new();
         for name in &*locks.names {
-            let mut acquire = how.clone();
-            acquire.lock.name = name.clone();
+            let mut one = how.clone();
+            one.lock.name = name.clone();
             if let WaitLimit::For(wait) = how.limit {
                 // One wait is for all.
-                acquire.limit = WaitLimit::For(wait.saturating_sub(so_far()));
+                one.limit = WaitLimit::For(wait.saturating_sub(so_far()));
             }
             let guard = select! {
                 biased;
-                guard = acquire.into_future() => guard,
+                guard = Acquire::new(one) => guard,
                 Some(first) = lost.next() => Err(lost_before(engine, first)),
             };
             let guard = guard.map_err(|mut error| {
@@ -284,23 +316,20 @@ impl AcquireAll {
     }
 }
 
-impl IntoFuture for AcquireAll {
+impl Future for AcquireAll {
     type Output = Result<AllGuard, AcquireError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
-    /// Acquires all locks, waiting for each where that is needed.
-    ///
-    /// # Errors
-    ///
-    /// As awaiting an [`Acquire`]; the error names the lock that was not acquired. What was acquired
-    /// before it is given back by the runtime. Beyond that,
-    /// [`AcquireError::Lost`] when one of the leases was lost before the last lock was there.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future at any point gives everything back.
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(how) = self.how.take() {
+            self.call = Box::pin(how.run());
+        }
+        self.call.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for AcquireAll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcquireAll").field("how", &self.how).finish_non_exhaustive()
     }
 }
 

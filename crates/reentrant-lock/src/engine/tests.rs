@@ -110,7 +110,7 @@ async fn a_message_without_the_word_of_its_acquisition_changes_nothing() {
     let store = store();
     let ((holder, held), (waiter, waits)) = (engine_on(&store), engine_on(&store));
     let guard = held.acquire().await.expect("a free lock");
-    let waiting = tokio::spawn(waits.acquire().into_future());
+    let waiting = tokio::spawn(waits.acquire());
     let record = loop {
         tokio::task::yield_now().await;
         let record = look(&holder, &held).await;
@@ -205,7 +205,7 @@ async fn a_log_that_panics_keeps_nobody_from_the_next_turn() {
     let store: Arc<dyn LockStore> = Arc::new(LosesData);
     let (engine, lock) = engine_on(&store);
     let guard = lock.acquire().await.expect("a free lock");
-    let waiting = tokio::spawn(lock.acquire().into_future());
+    let waiting = tokio::spawn(lock.acquire());
     tokio::task::yield_now().await;
     let log = tracing::subscriber::set_default(Panics);
     drop(guard);

@@ -40,6 +40,7 @@ fn acquire_errors() -> Vec<AcquireError> {
         remaining: waited,
         kept: false,
         this_runtime: false,
+        unrenewed_for: None,
     };
     let timeout = |holder, self_wait| {
         let position = Some(QueuePosition { runtimes: Some(1), tasks: 0 });
@@ -67,12 +68,14 @@ fn acquire_errors() -> Vec<AcquireError> {
         AcquireError::Unavailable(Box::new(outage))
     };
     let kept = HolderInfo { kept: true, ..holder.clone() };
+    let silent = HolderInfo { unrenewed_for: Some(waited * 2), ..holder.clone() };
     let here = HolderInfo { this_runtime: true, ..holder.clone() };
     vec![
         timeout(None, None),
         in_a_cycle,
         timeout(Some(holder), None),
         timeout(Some(kept), None),
+        timeout(Some(silent), None),
         timeout(Some(here), Some(SelfWait::WithoutOwner)),
         unavailable(0, false, cause()),
         unavailable(9, false, cause()),

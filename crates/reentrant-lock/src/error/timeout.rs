@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{AcquisitionId, Fence, Instant, LockName, StoreError};
+use leasehold_core::{AcquisitionId, Fence, Instant, LockName, StoreError, lease::HeardEnd};
 use leasehold_watchdog::HeldLease;
 
 use crate::graph::Cycle;
@@ -55,6 +55,15 @@ impl fmt::Display for WaitTimeout {
         write!(f, "; {holder}")?;
         if holder.kept {
             return f.write_str("; it opens by itself then, or at once by a force-release");
+        }
+        if let Some(unrenewed_for) = holder.unrenewed_for {
+            let (unrenewed_for, left) =
+                (whole_millis(unrenewed_for), whole_millis(holder.remaining));
+            return write!(
+                f,
+                "; its lease was not renewed for {unrenewed_for:?} and ends in {left:?}: its process may be \
+                 dead or stopped; wait until then, or look at the process"
+            );
         }
         f.write_str(if holder.this_runtime {
             "; another task of this process may hold it: nested code re-enters only with the same owner, \
@@ -113,6 +122,10 @@ pub struct HolderInfo {
     pub kept: bool,
     /// Whether the holder is a lease of this very runtime.
     pub this_runtime: bool,
+    /// For how long at least the lease was not renewed, if that is two thirds of its time or more: the
+    /// process of the holder may be dead or stopped. `None` also if this runtime has not waited for so
+    /// long.
+    pub unrenewed_for: Option<Duration>,
 }
 
 impl HolderInfo {
@@ -132,7 +145,15 @@ impl HolderInfo {
             remaining: lease.remaining(),
             kept: false,
             this_runtime: true,
+            unrenewed_for: None,
         }
+    }
+
+    /// Compares its end with what this runtime has heard of the lock before.
+    pub(crate) fn heard(self, before: Option<HeardEnd>, now: Instant) -> Self {
+        let before = before.filter(|_| !self.kept && !self.this_runtime);
+        let heard = before.map(|heard| heard.hear(now, self.remaining));
+        Self { unrenewed_for: heard.and_then(|heard| heard.unrenewed_for(now)), ..self }
     }
 }
 
@@ -290,6 +311,7 @@ mod tests {
                 remaining: may_wait,
                 kept,
                 this_runtime: false,
+                unrenewed_for: None,
             };
             holder.is_acknowledged(may_wait)
         };

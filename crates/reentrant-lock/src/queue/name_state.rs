@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, Instant, Terms,
+    lease::HeardEnd,
     metric::{KeptOutcome, ReleaseVia},
 };
 use leasehold_watchdog::Watch;
@@ -162,6 +163,11 @@ impl NameState {
 
     pub(crate) fn position(&self, ticket: Ticket) -> QueuePosition {
         QueuePosition { runtimes: self.ahead(), tasks: self.queue.before(ticket) }
+    }
+
+    /// When the lease of another runtime ends, as the server said.
+    pub(crate) fn heard(&self) -> Option<HeardEnd> {
+        self.place()?.heard
     }
 
     /// Whether the lock is known to be held, by what the server said or by the present turn.

@@ -2,6 +2,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, Instant, StoreError, Terms, backoff,
+    lease::HeardEnd,
     store::{Heartbeat, Place as Position, Waiter},
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct QueuedPlace {
     /// The first token of a grant that is being confirmed before a task believes in it.
     pub(super) confirming: Option<Fence>,
     pub(super) ahead: Option<u64>,
+    /// When the lease in the way ends, as the server said.
+    pub(super) heard: Option<HeardEnd>,
     failing: Option<Failing>,
     /// How many grants in a row too few replicas had, under ids before this one.
     taken_back: u32,
@@ -54,6 +57,7 @@ impl QueuedPlace {
             early_at: env.now,
             confirming: None,
             ahead: None,
+            heard: None,
             failing: None,
             taken_back: 0,
             too_few: None,
@@ -114,6 +118,8 @@ impl QueuedPlace {
     /// A command that was sent at `sent_at` was answered "not yet".
     pub(super) fn on_not_yet(&mut self, env: &Env<'_>, sent_at: Instant, position: Position) {
         self.ahead = Some(position.ahead);
+        let heard = self.heard.map(|heard| heard.hear(env.now, position.remaining));
+        self.heard = heard.or(Some(HeardEnd::new(env.now, position.remaining)));
         self.failing = None;
         self.round_trip = env.now.saturating_since(sent_at);
         // When the present lease runs out it is worth asking again.

@@ -295,10 +295,15 @@ impl AcquireCall {
         if let Some((lease, _)) = engine.holder(name) {
             return report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
         }
+        let heard = engine.look(name, NameState::heard).flatten();
         let looker = Arc::clone(engine);
         engine.spawn(async move {
             match looker.inspect(&report.lock).await {
-                Ok(inspection) => report.log(holder_in(&looker, inspection)),
+                Ok(inspection) => {
+                    let holder = holder_in(&looker, inspection);
+                    let now = looker.clock.now();
+                    report.log(holder.map(|holder| holder.heard(heard, now)));
+                }
                 Err(error) => {
                     tracing::debug!(lock = %report.lock, %error, "the holder could not be found");
                 }

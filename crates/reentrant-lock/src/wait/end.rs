@@ -109,6 +109,7 @@ impl AcquireCall {
         let (engine, tries) = (&self.engine, self.tries);
         let waited = engine.clock.now().saturating_since(self.started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(NameState::position));
+        let heard = engine.look(&self.name, NameState::heard).flatten();
         // While a try waits for a recall, the last word is that the lock is taken.
         let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, NameState::round_trip).unwrap_or_default();
@@ -135,7 +136,7 @@ impl AcquireCall {
                 lock: self.name.clone(),
                 waited,
                 position: position.filter(|_| !tries),
-                holder,
+                holder: holder.map(|holder| holder.heard(heard, engine.clock.now())),
                 self_wait: None,
                 cycle: None,
             })),
@@ -256,6 +257,7 @@ pub(super) fn holder_in(engine: &Engine, inspection: Inspection) -> Option<Holde
             held_for: record.held_for,
             remaining: record.remaining,
             kept: record.kept,
+            unrenewed_for: None,
         }),
         Inspection::Free { .. } => None,
     }

@@ -49,7 +49,7 @@ async fn hand_over() {
     for number in 0..HAND_OVERS {
         let next = [&others, &locks][usize::from(number % 2 == 1)];
         let waits = next.lock("a").expect("a name").acquire().wait_forever();
-        let waiter = tokio::spawn(waits.into_future());
+        let waiter = tokio::spawn(waits);
         wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
         let fence = held.fence();
         held.release().await.expect("held to the end");

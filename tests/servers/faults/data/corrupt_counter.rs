@@ -34,7 +34,7 @@ fn protected() -> String {
         for (put, words) in STRANGE {
             let says = |error| assert_says(&error, Corrupt, &["lock \"a\"", words]);
             let guard = lock.acquire().await.expect("a lease");
-            let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+            let waiter = tokio::spawn(waiting.acquire().wait_forever());
             wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
             LockText::change(&server, &lease, |text| text.counter = put.into());
             assert!(matches!(guard.release().await, Ok(Released::Ended)), "{put:?}");

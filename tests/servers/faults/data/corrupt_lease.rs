@@ -78,7 +78,7 @@ async fn refuse(
     // In the midst of work: one holds, with a short ttl, and another one waits.
     let guard = lock.acquire().ttl(LONG / 30).await.expect("a lease");
     let before = guard.fence().get();
-    let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+    let waiter = tokio::spawn(waiting.acquire().wait_forever());
     wait::until("it waits", || exists(&server, &key(&name, "queue"))).await;
     replace(&server, &lease, put);
     let strange = dump(&server, &lease);

@@ -23,7 +23,7 @@ fn protected() -> String {
         for what in ["queue", "waiters"] {
             for (put, asks_again) in STRANGE.iter().flat_map(|put| [(put, false), (put, true)]) {
                 let guard = lock.acquire().wait(wait::CEILING).await.expect("a lease");
-                let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+                let waiter = tokio::spawn(waiting.acquire().wait_forever());
                 wait::until("it waits", || exists(&server, &key("a", "waiters"))).await;
                 replace(&server, &key("a", what), put);
                 let strange = dump(&server, &key("a", what));

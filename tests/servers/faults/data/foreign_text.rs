@@ -101,7 +101,7 @@ async fn on_one_server(size: usize, text: (&str, &str)) -> Duration {
     // In the midst of work: one holds, with a short ttl, and another one waits.
     let guard = lock.acquire().ttl(Duration::from_secs(1)).await.expect("a lease");
     let before = guard.fence().get();
-    let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+    let waiter = tokio::spawn(waiting.acquire().wait_forever());
     wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
     put(&server, &lease, text, size);
     measure(&server);
@@ -149,7 +149,7 @@ async fn in_fields(size: usize) -> Duration {
 
     // The place of one that waits.
     let guard = lock.acquire().await.expect("a lease");
-    let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+    let waiter = tokio::spawn(waiting.acquire().wait_forever());
     wait::until("it waits", || exists(&server, &key("a", "waiters"))).await;
     let [runtime]: [String; 1] = server.query(&["HKEYS", &key("a", "waiters")]);
     server.command(&["HSET", &key("a", "waiters"), &runtime, &long]);
@@ -188,7 +188,7 @@ async fn in_a_crowd() -> Duration {
     let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
     let (lock, waiting) = (locks.lock("a").expect("a name"), others.lock("a").expect("a name"));
     let guard = lock.acquire().await.expect("a lease");
-    let waiter = tokio::spawn(waiting.acquire().wait_forever().into_future());
+    let waiter = tokio::spawn(waiting.acquire().wait_forever());
     wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
     let members = (0..CROWD).flat_map(|number| ["0".to_owned(), format!("{number:036}")]);
     let members: Vec<_> = members.collect();

@@ -36,7 +36,7 @@ async fn waiters_do_not_believe(mut dropped: Dropped) {
     let (holder, waiter) = (connect(&server.url()).await, connect(&server.url()).await);
     let held = holder.lock("a").expect("a name").acquire().await.expect("it is free");
     let waits = waiter.lock("a").expect("a name").acquire().wait_forever();
-    let waits = tokio::spawn(waits.into_future());
+    let waits = tokio::spawn(waits);
     wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
     wait::until("it listens", || forger.runtimes().contains(&waiter.id().to_string())).await;
 

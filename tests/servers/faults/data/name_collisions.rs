@@ -59,7 +59,7 @@ fn protected() -> String {
             let guard = locks.lock(&name).expect("a name").try_acquire().await.expect("an answer");
             let guard = guard.unwrap_or_else(|| panic!("{name:?} is another lock's"));
             let waits = others.lock(&name).expect("a name").acquire().wait_forever();
-            let waiter = tokio::spawn(waits.into_future());
+            let waiter = tokio::spawn(waits);
             // Lease, queue and waiters: none of them was another lock's.
             let made = || keys(&server).difference(&before).cloned().collect::<BTreeSet<_>>();
             wait::until("three keys are made", || made().len() == 3).await;

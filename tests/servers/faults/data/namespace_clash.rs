@@ -46,7 +46,7 @@ fn protected() -> String {
         let mut waiting = Vec::new();
         for (guard, locks) in &held {
             let lock = locks.lock(guard.name()).expect("a name");
-            waiting.push(tokio::spawn(lock.acquire().wait_forever().into_future()));
+            waiting.push(tokio::spawn(lock.acquire().wait_forever()));
             let stands_in_line = || async {
                 let Ok(Inspection::Held(lease)) = locks.inspect(guard.name()).await else {
                     panic!("it is held")

@@ -32,7 +32,7 @@ fn protected() -> String {
         let (locks, others) = (connect(&url).await, connect(&url).await);
         let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
         let waits = others.lock("a").expect("a name").acquire().wait_forever();
-        let waiter = tokio::spawn(waits.into_future());
+        let waiter = tokio::spawn(waits);
         wait::until("it waits", || exists(&server, &key("a", "queue"))).await;
 
         change(&server, NEW);

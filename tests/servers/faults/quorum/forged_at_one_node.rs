@@ -29,7 +29,7 @@ async fn waiters_do_not_believe(mut dropped: Dropped) {
     let (holder, waiter) = (connect(&group.url(), LONG).await, connect(&group.url(), LONG).await);
     let held = take(&holder, NAME).await;
     let waits = waiter.lock(NAME).expect("a name").acquire().wait_forever();
-    let waits = tokio::spawn(waits.into_future());
+    let waits = tokio::spawn(waits);
     wait::until("it waits", || is_waited_for(&group)).await;
     wait::until("it listens", || forger.runtimes().contains(&waiter.id().to_string())).await;
 

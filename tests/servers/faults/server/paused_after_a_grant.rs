@@ -60,7 +60,7 @@ async fn handed_over(server: &RedisServer, ttl: Option<Duration>) -> Guard {
     if let Some(ttl) = ttl {
         acquire = acquire.ttl(ttl);
     }
-    let waiting = tokio::spawn(acquire.into_future());
+    let waiting = tokio::spawn(acquire);
     line::until_length(server, 1).await;
     before.release().await.expect("held to the end");
     let guard = wait::soon("the message", waiting).await.expect("no panic").expect("a lease");

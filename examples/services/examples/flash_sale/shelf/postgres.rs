@@ -96,7 +96,7 @@ impl PostgresShelf {
             .bind(number(article))
             .bind(number(shop))
             .bind(number(buyer))
-            .bind(i64::from(stamp.fence))
+            .bind(stamp.fence)
             .execute(&mut *tx)
             .await?;
         Ok(tx.commit().await?)
