@@ -270,11 +270,11 @@ impl LockRuntime {
     /// Finds out who holds which locks of the namespace, who waits for them, and where processes
     /// wait for each other in a circle.
     ///
-    /// It [lists](Self::list) all locks. Cycles between processes are *possible*: Redis knows
-    /// processes, and not their tasks. Cycles among the [owners](Owner) of this runtime are told,
-    /// too, and are usually *certain*; tasks that acquire without an owner are not seen there. It
-    /// never fails: what could not be read is in the graph, which is then not complete. It needs
-    /// memory for all locks that are held.
+    /// It [lists](Self::list) all locks. Its cycles are *certain*: they are those among the
+    /// [owners](Owner) of this runtime; tasks that acquire without an owner are not seen. Cycles
+    /// between processes are only *possible*, because Redis knows processes, and not their tasks: ask
+    /// for them by [`WaitGraph::possible_cycles`]. It never fails: what could not be read is in the
+    /// graph, which is then not complete. It needs memory for all locks that are held.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -286,7 +286,10 @@ impl LockRuntime {
     /// let graph = locks.wait_graph().await;
     /// assert_eq!(graph.processes[0].holds[0].lock.as_str(), "orders/42");
     /// for cycle in &graph.cycles {
-    ///     println!("{:?}: {cycle}", cycle.certainty);
+    ///     println!("certain: {cycle}");
+    /// }
+    /// for cycle in graph.possible_cycles() {
+    ///     println!("possible: {cycle}"); // look at it if something is stuck
     /// }
     /// # Ok(())
     /// # }

@@ -94,11 +94,12 @@ impl ReentrantLock {
 
     /// Makes an acquire that waits, to be configured and awaited.
     pub fn acquire(&self) -> Acquire {
-        let Timing { wait, outage_patience, .. } = self.engine.timing;
+        let Timing { wait, outage_patience, blocked_after, .. } = self.engine.timing;
         Acquire {
             lock: self.clone(),
             limit: WaitLimit::For(wait),
             outage_patience,
+            blocked_after,
             ttl: None,
             replication: None,
             max_hold: None,
@@ -173,6 +174,7 @@ pub struct Acquire {
     pub(crate) lock: ReentrantLock,
     pub(crate) limit: WaitLimit,
     outage_patience: Duration,
+    blocked_after: Duration,
     ttl: Option<Duration>,
     replication: Option<Replication>,
     max_hold: Option<Duration>,
@@ -200,6 +202,15 @@ impl Acquire {
     /// Time that a lock is taken does not count: while the server answers, the wait goes on.
     pub fn outage_patience(self, patience: Duration) -> Self {
         Self { outage_patience: patience, ..self }
+    }
+
+    /// Sets after what time this call is reported in the log if it still waits, at least 100 ms;
+    /// `Duration::MAX` means never. Default: the runtime's, 10 s.
+    ///
+    /// For waits that are meant to be long, such as those of the followers of a leader: nothing is
+    /// wrong with them. The builder's `blocked_after` says what is reported.
+    pub fn blocked_after(self, time: Duration) -> Self {
+        Self { blocked_after: time, ..self }
     }
 
     /// Sets how long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
@@ -312,7 +323,8 @@ impl Acquire {
             Ok(terms) => terms,
             Err(option) => return Err(AcquireError::Options { lock: self.lock.name, option }),
         };
-        let Self { lock, limit, outage_patience, max_hold, min_hold, label, renews, .. } = self;
+        let Self { lock, limit, outage_patience, blocked_after, .. } = self;
+        let Self { max_hold, min_hold, label, renews, .. } = self;
         let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
         let (owner, comes_from) = match (self.owner, Owner::of_scope(runtime)) {
             (Some(owner), _) => (Some(owner), Owned::Given),
@@ -328,6 +340,7 @@ impl Acquire {
             limit,
             tries: matches!(limit, WaitLimit::Try | WaitLimit::For(Duration::ZERO)),
             outage_patience,
+            blocked_after,
             renews,
             max_hold,
             min_hold,
@@ -347,8 +360,10 @@ impl Acquire {
             WaitLimit::For(wait) => wait,
             WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
         };
-        let (outage_patience, keep_idle) = (self.outage_patience, self.lock.keep_idle);
-        let timing = Timing { wait, outage_patience, keep_idle, ..self.lock.engine.timing };
+        let (blocked_after, keep_idle) = (self.blocked_after, self.lock.keep_idle);
+        let Self { outage_patience, lock: ReentrantLock { engine, .. }, .. } = self;
+        let outage_patience = *outage_patience;
+        let timing = Timing { wait, outage_patience, blocked_after, keep_idle, ..engine.timing };
         let ttl = self.ttl.map_or(Ok(timing.ttl), Ttl::new)?;
         let acks = self.replication.unwrap_or(timing.validated()?.acks);
         if self.max_hold == Some(Duration::ZERO) {

@@ -1,8 +1,4 @@
-use leasehold::{
-    ListedLock,
-    graph::{Certainty, Process},
-    printable,
-};
+use leasehold::{ListedLock, graph::Process, printable};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -26,16 +22,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let [processes, cycles] =
-        Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
+    let for_cycles = Constraint::Percentage(if model.shows_cycles { 45 } else { 0 });
+    let [processes, cycles] = Layout::horizontal([Constraint::Fill(1), for_cycles]).areas(below);
     frame.render_widget(Paragraph::new(head_lines(model, address)), head);
     draw_locks(frame, model, locks);
     if let Some(look) = &model.look {
         let block = Block::bordered().title(" processes ");
         frame.render_widget(Paragraph::new(process_lines(look)).block(block), processes);
-        let (block, lines) = (Block::bordered().title(" cycles "), cycle_lines(look));
-        let list = Paragraph::new(lines).wrap(Wrap { trim: true }).block(block);
-        frame.render_widget(list, cycles);
+        if model.shows_cycles {
+            let block = Block::bordered().title(" possible cycles ");
+            let list = Paragraph::new(cycle_lines(look)).wrap(Wrap { trim: true }).block(block);
+            frame.render_widget(list, cycles);
+        }
     }
     frame.render_widget(Line::from(foot_line(model)).bold(), foot);
 }
@@ -48,10 +46,9 @@ fn head_lines(model: &Model, address: &str) -> Vec<Line<'static>> {
     let waiting: usize = look.locks.iter().map(|lock| lock.lease.waiters.len()).sum();
     let paused = if model.is_paused { "  PAUSED" } else { "" };
     let first = format!(
-        "leasehold top  {address}  {} locks  {waiting} waiting  {} processes  {} cycles{paused}",
+        "leasehold top  {address}  {} locks  {waiting} waiting  {} processes{paused}",
         look.locks.len(),
-        look.graph.processes.len(),
-        look.graph.cycles.len()
+        look.graph.processes.len()
     );
     let seconds = look.took.as_secs_f64().max(1.0);
     let unread = match look.unread.first() {
@@ -142,14 +139,11 @@ fn some<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
 }
 
 fn cycle_lines(look: &Look) -> Vec<Line<'static>> {
-    let lines = look.graph.cycles.iter().map(|cycle| {
-        let certainty = match cycle.certainty {
-            Certainty::Certain => "certain",
-            Certainty::Possible => "possible",
-        };
-        Line::from(format!("{certainty}: {}", printable(&cycle.to_string())))
-    });
-    lines.collect()
+    let cycles = look.graph.possible_cycles();
+    if cycles.is_empty() {
+        return vec![Line::from("none")];
+    }
+    cycles.iter().map(|cycle| Line::from(printable(&cycle.to_string()).into_owned())).collect()
 }
 
 fn foot_line(model: &Model) -> String {
@@ -162,6 +156,6 @@ fn foot_line(model: &Model) -> String {
             lock.lease.fence
         ),
         Mode::Look if !model.message.is_empty() => printable(&model.message).into(),
-        Mode::Look => "w wanted  l longest wait  h longest hold  n name  / filter  space pause  r release  q quit".into(),
+        Mode::Look => "w wanted  l longest wait  h longest hold  n name  c cycles  / filter  space pause  r release  q quit".into(),
     }
 }

@@ -152,6 +152,12 @@ impl AcquireAll {
         Self { how: self.how.outage_patience(patience), ..self }
     }
 
+    /// Sets after what time a call that waits is reported, as [`Acquire::blocked_after`] does; each
+    /// lock has a wait of its own.
+    pub fn blocked_after(self, time: Duration) -> Self {
+        Self { how: self.how.blocked_after(time), ..self }
+    }
+
     /// Sets how long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     ///
     /// All leases are renewed, from their grants on.

@@ -15,7 +15,7 @@ use tokio::{select, sync::watch};
 
 use crate::{
     durations::MOMENT,
-    graph::{WaitGraph, own_cycles},
+    graph::{WaitGraph, certain_cycles},
     listing::LockList,
     queue::{NameState, Numbers, TurnId},
 };
@@ -139,8 +139,8 @@ impl Engine {
                 Err(error) => unread.push(error),
             }
         }
-        let own = if self.is_forked() { Vec::new() } else { own_cycles(self) };
-        WaitGraph::of(&locks).with_certain(own, unread)
+        let cycles = if self.is_forked() { Vec::new() } else { certain_cycles(self) };
+        WaitGraph { cycles, unread, ..WaitGraph::of(&locks) }
     }
 
     /// Ends the lease that an inspection showed, and no other.
