@@ -2,8 +2,9 @@
 //!
 //! Four candidates, each with a lock runtime and a thread of its own, append to a list that only
 //! the newest leader may write. The first term of each ends in another way: one stalls for longer
-//! than its lease and then writes too late, one is deposed by an operator, one is shut down, one
-//! resigns. `lost()` makes a leader step down. The next in the queue takes over, and shuts its
+//! than its lease and then writes too late, one is deposed by an operator, one resigns because its
+//! process drains, one at the end of its term. `lost()` makes a leader step down, and `draining()`
+//! makes it resign. The next in the queue takes over, and shuts its
 //! predecessor out of the list before it writes anything. At the end the program checks that the
 //! rows of the terms do not mix, and that the late write was refused.
 //!
@@ -25,7 +26,7 @@ use std::{
 };
 
 use leasehold::{
-    Guard, LeaseEnd, LockRuntime, RuntimeId,
+    Guard, LockRuntime, RuntimeId,
     error::AcquireError,
     fencing::{GateError, StaleFence},
     store::{FenceSettings, MemoryStore},
@@ -87,6 +88,8 @@ struct Election {
     refused: AtomicUsize,
     /// How many terms ended with the loss of their lease.
     lost: AtomicUsize,
+    /// How many leaders resigned because their process drained.
+    drained: AtomicUsize,
 }
 
 impl Election {
@@ -94,8 +97,8 @@ impl Election {
         let store = Arc::new(MemoryStore::new(Arc::new(SystemClock), FenceSettings::default()));
         // The name is unique: copies of the program do not meet.
         let name = format!("leader/{}", unique(&store)?);
-        let (newest, refused, lost) = Default::default();
-        Ok(Self { url, store, name, here: Rows::here(), newest, refused, lost })
+        let (newest, refused, lost, drained) = Default::default();
+        Ok(Self { url, store, name, here: Rows::here(), newest, refused, lost, drained })
     }
 
     /// The list, on connections of its own: a candidate that stalls does not stall the others.
@@ -133,19 +136,22 @@ impl Election {
                 _ => terms.push(row),
             }
         }
-        let (refused, lost) =
-            (self.refused.load(Ordering::SeqCst), self.lost.load(Ordering::SeqCst));
+        let [refused, lost, drained] =
+            [&self.refused, &self.lost, &self.drained].map(|count| count.load(Ordering::SeqCst));
         let candidates = usize::try_from(CANDIDATES)?;
         if rows.len() < ROWS || leaders.len() != candidates {
             return Err(format!("broken: {} rows of {} leaders", rows.len(), leaders.len()).into());
         }
-        if refused != 1 || lost < 3 {
-            return Err(format!("broken: {refused} late writes refused, {lost} terms lost").into());
+        if refused != 1 || lost + drained < 3 {
+            return Err(format!(
+                "broken: {refused} late writes refused, {lost} terms lost, {drained} drained"
+            )
+            .into());
         }
         Ok(format!(
             "Leader: {CANDIDATES} candidates, locks and list {}\n\
              rows        {}, of one leader at a time, under fences that never fall\n\
-             terms       {}, {lost} of them ended by a loss of the lease\n\
+             terms       {}, {lost} of them ended by a loss of the lease, {drained} by a drain\n\
              late write  refused: its leader had stalled for longer than its lease\n\
              All invariants hold.",
             if self.url.is_some() { "on Redis" } else { "in this process" },
@@ -177,11 +183,13 @@ impl Candidate<'_> {
         let lock = locks.lock(&self.election.name)?.class("leader");
         let mut is_first = true;
         loop {
-            // Followers wait in the queue: no follower polls, and the next one is woken.
-            let guard = match lock.acquire().wait_forever().await {
+            // Followers wait in the queue: no follower polls, and the next one is woken. Nothing is
+            // wrong with a wait of days, so none is reported.
+            let guard = match lock.acquire().wait_forever().blocked_after(Duration::MAX).await {
                 Ok(guard) => guard,
                 // The server has not answered for 5 s: wait on.
                 Err(AcquireError::Unavailable(_)) => continue,
+                Err(AcquireError::ShutDown { .. }) => break,
                 Err(error) => return Err(error.into()),
             };
             match self.lead(&locks, guard, &mut is_first).await? {
@@ -207,7 +215,7 @@ impl Candidate<'_> {
             Err(failure) => return self.refused(&failure).map(|()| Term::Over),
         };
         election.newest.fetch_max(guard.fence().get(), Ordering::SeqCst);
-        let mut lost = guard.lost();
+        let (mut lost, mut draining) = (guard.lost(), locks.draining());
         let name = self.number.to_string();
         for turn in 0..100 * TERM {
             if written >= ROWS && !*is_first {
@@ -220,7 +228,7 @@ impl Candidate<'_> {
                 match self.number {
                     0 if is_first => return self.stall(&guard).await,
                     1 if is_first => depose(locks, election),
-                    2 if is_first => drop(locks.shutdown(Duration::from_secs(5)).await),
+                    2 if is_first => drain(locks),
                     _ => {
                         guard.release().await?;
                         return Ok(Term::Over);
@@ -230,7 +238,7 @@ impl Candidate<'_> {
             tokio::select! {
                 biased;
                 // First: a leader that has lost its lease writes nothing more.
-                end = &mut lost => return Ok(self.step_down(end)),
+                _ = &mut lost => return Ok(self.step_down()),
                 done = self.rows.append(guard.stamp(), &name) => match done {
                     Ok(()) => written += 1,
                     Err(failure) => return self.refused(&failure).map(|()| Term::Over),
@@ -238,19 +246,21 @@ impl Candidate<'_> {
             }
             tokio::select! {
                 biased;
-                end = &mut lost => return Ok(self.step_down(end)),
+                _ = &mut lost => return Ok(self.step_down()),
+                () = &mut draining => {
+                    election.drained.fetch_add(1, Ordering::SeqCst);
+                    guard.release().await?;
+                    return Ok(Term::Last);
+                }
                 () = SystemClock.sleep_until(SystemClock.now() + PAUSE) => {}
             }
         }
-        Err("broken: a leader was neither deposed nor shut down".into())
+        Err("broken: a leader was neither deposed nor told of a drain".into())
     }
 
-    fn step_down(&self, end: LeaseEnd) -> Term {
+    fn step_down(&self) -> Term {
         self.election.lost.fetch_add(1, Ordering::SeqCst);
-        match end {
-            LeaseEnd::Lost(leasehold::LossReason::Shutdown) => Term::Last,
-            LeaseEnd::Lost(_) | LeaseEnd::Released => Term::Over,
-        }
+        Term::Over
     }
 
     /// Blocks its thread until another candidate leads, and then writes.
@@ -282,6 +292,12 @@ impl Candidate<'_> {
 fn depose(locks: &LockRuntime, election: &Election) {
     let (locks, name) = (locks.clone(), election.name.clone());
     drop(tokio::spawn(async move { locks.force_release(name).await }));
+}
+
+/// The process is to end, as after a signal.
+fn drain(locks: &LockRuntime) {
+    let locks = locks.clone();
+    drop(tokio::spawn(async move { locks.drain(Duration::from_secs(60)).await }));
 }
 
 /// A name that no other run of the program has.

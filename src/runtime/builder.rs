@@ -160,7 +160,7 @@ impl LockRuntimeBuilder {
     ///
     /// A call is reported again whenever its wait has doubled. Within this time each lock is
     /// reported once, however many calls wait for it, and at most eight locks are reported.
-    /// Default: 10 s.
+    /// [`Acquire::blocked_after`](crate::Acquire::blocked_after) sets the time for one call. Default: 10 s.
     pub fn blocked_after(mut self, time: Duration) -> Self {
         self.timing.blocked_after = time;
         self

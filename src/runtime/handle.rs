@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use leasehold_core::{
     Fence, LockName, NameError, NamePattern, RuntimeId, StoreError,
@@ -270,11 +270,11 @@ impl LockRuntime {
     /// Finds out who holds which locks of the namespace, who waits for them, and where processes
     /// wait for each other in a circle.
     ///
-    /// It [lists](Self::list) all locks. Cycles between processes are *possible*: Redis knows
-    /// processes, and not their tasks. Cycles among the [owners](Owner) of this runtime are told,
-    /// too, and are usually *certain*; tasks that acquire without an owner are not seen there. It
-    /// never fails: what could not be read is in the graph, which is then not complete. It needs
-    /// memory for all locks that are held.
+    /// It [lists](Self::list) all locks. Its cycles are *certain*: they are those among the
+    /// [owners](Owner) of this runtime; tasks that acquire without an owner are not seen. Cycles
+    /// between processes are only *possible*, because Redis knows processes, and not their tasks: ask
+    /// for them by [`WaitGraph::possible_cycles`]. It never fails: what could not be read is in the
+    /// graph, which is then not complete. It needs memory for all locks that are held.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -286,7 +286,10 @@ impl LockRuntime {
     /// let graph = locks.wait_graph().await;
     /// assert_eq!(graph.processes[0].holds[0].lock.as_str(), "orders/42");
     /// for cycle in &graph.cycles {
-    ///     println!("{:?}: {cycle}", cycle.certainty);
+    ///     println!("certain: {cycle}");
+    /// }
+    /// for cycle in graph.possible_cycles() {
+    ///     println!("possible: {cycle}"); // look at it if something is stuck
     /// }
     /// # Ok(())
     /// # }
@@ -356,7 +359,7 @@ impl LockRuntime {
     ///
     /// For a service that has to stop. From the first poll on, new and waiting acquires fail with
     /// `ShutDown`. Held leases go on: they are renewed, and the same owner or guard can re-enter
-    /// them. Their holders do not see the drain: if one should end early, tell it yourself. When
+    /// them. Holders that would go on for long watch [`draining`](Self::draining). When
     /// all guards have ended, or `time` is over, the remaining leases are ended as by
     /// [`shutdown`](Self::shutdown), and the report counts them. Takes at most `time`, plus one
     /// command timeout for the leases that had to be ended.
@@ -368,6 +371,46 @@ impl LockRuntime {
     /// it early.
     pub async fn drain(&self, time: Duration) -> ShutdownReport {
         self.engine.drain(time).await
+    }
+
+    /// Returns a future that borrows nothing, and resolves when a [drain](Self::drain) or a
+    /// [shutdown](Self::shutdown) begins.
+    ///
+    /// For whoever holds a lease for long: a leader, a worker in a loop, the body of a `with`. It ends
+    /// its work, and releases its lease, before the time of the drain is over. The future also
+    /// resolves at once if the drain began before, if the runtime and its locks and guards are gone,
+    /// and in a fork of the process.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// let (guard, mut draining) = (locks.lock("leader")?.acquire().await?, locks.draining());
+    /// let leader = tokio::spawn(async move {
+    ///     loop {
+    ///         tokio::select! {
+    ///             biased;
+    ///             () = &mut draining => break,
+    ///             () = tokio::time::sleep(Duration::from_millis(1)) => {} // one step of the work
+    ///         }
+    ///     }
+    ///     guard.release().await
+    /// });
+    /// let report = locks.drain(Duration::from_secs(5)).await; // when the signal comes
+    /// assert_eq!(report.held, 0); // the leader has released its lease itself
+    /// leader.await??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is changed.
+    pub fn draining(&self) -> impl Future<Output = ()> + Send + Unpin + use<> {
+        self.engine.draining()
     }
 
     /// Refuses further acquires, ends every held lease, and waits for the server to confirm.

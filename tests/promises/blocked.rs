@@ -1,8 +1,11 @@
 //! A call that waits for long is reported: for what, held by whom, since when; and never by
 //! thousands of lines.
 
-use leasehold::{LockRuntime, ReentrantLock, error::AcquireError};
+use std::time::Duration;
+
+use leasehold::{Acquire, LockRuntime, ReentrantLock, error::AcquireError};
 use leasehold_testkit::{CommandKind, Fault, Log, Rule};
+use tokio::task::JoinHandle;
 
 use crate::support::{World, indeterminate, millis, secs};
 
@@ -187,11 +190,53 @@ async fn an_outage_is_not_reported_as_a_wait() {
     waiting.abort();
 }
 
+/// A service whose followers wait for days, and nothing is wrong with that.
+#[tokio::test]
+async fn a_wait_that_is_meant_to_be_long_is_not_reported() {
+    let (log, _collecting) = Log::as_services_see_it();
+    let world = World::new();
+    let leader = lock(&world.runtime(1), "leader").acquire().await.unwrap();
+    let follows =
+        |acquire: Acquire| tokio::spawn(acquire.wait_forever().blocked_after(Duration::MAX));
+    let followers = [2, 3].map(|number| follows(lock(&world.runtime(number), "leader").acquire()));
+    let several = world.runtime(4).all(["a", "leader"]).unwrap();
+    let several = several.acquire().wait_forever().blocked_after(Duration::MAX);
+    let several = tokio::spawn(several);
+    world.pass(secs(10_000)).await;
+    assert_eq!(log.lines(), [""; 0]);
+    // The control: another call for the same lock is reported.
+    let _waits = tokio::spawn(lock(&world.runtime(5), "leader").acquire().wait_forever());
+    world.pass(secs(11)).await;
+    assert_eq!(reports(&log).len(), 1);
+    followers.iter().for_each(JoinHandle::abort);
+    several.abort();
+    drop(leader);
+}
+
+/// One call may be reported although the runtime reports none, or sooner than the others.
+#[tokio::test]
+async fn a_call_says_when_it_is_reported() {
+    let (log, _collecting) = Log::of_this_thread();
+    let world = World::new();
+    let _held = lock(&world.runtime(1), "orders/42").acquire().await.unwrap();
+    for (number, of_runtime) in [(2, Duration::MAX), (3, secs(10))] {
+        let locks = world.start(world.builder(number).blocked_after(of_runtime));
+        let acquire = lock(&locks, "orders/42").acquire().wait_forever();
+        let waiting = tokio::spawn(acquire.blocked_after(secs(1)));
+        let before = reports(&log).len();
+        world.pass(millis(8_500)).await;
+        assert_eq!(reports(&log).len() - before, 4, "after 1, 2, 4 and 8 seconds");
+        waiting.abort();
+        let short = lock(&locks, "free").acquire().blocked_after(millis(99)).await;
+        assert!(matches!(short, Err(AcquireError::Options { .. })), "{short:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_time_is_a_setting() {
     let (log, _collecting) = Log::of_this_thread();
     let world = World::new();
-    let never = world.start(world.builder(1).blocked_after(std::time::Duration::MAX));
+    let never = world.start(world.builder(1).blocked_after(Duration::MAX));
     let soon = world.start(world.builder(2).blocked_after(secs(1)));
     let held = lock(&world.runtime(3), "orders/42").acquire().wait_forever().await.unwrap();
     let _waits = tokio::spawn(lock(&never, "orders/42").acquire().wait_forever());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{
     Guard, LockName, LockRuntime, Owner,
     error::{AcquireError, StoreError, StoreErrorKind, WaitTimeout},
-    graph::{Certainty, WaitGraph},
+    graph::{Certainty, Cycle},
 };
 use leasehold_testkit::{CommandKind, Fault, Rule};
 use tokio::task::JoinHandle;
@@ -26,8 +26,8 @@ async fn held(locks: &LockRuntime, name: &str, owner: &Owner) -> Guard {
     locks.lock(name).unwrap().acquire().owner(owner).await.unwrap()
 }
 
-fn told(graph: &WaitGraph) -> Vec<(Certainty, Vec<&str>)> {
-    let told = graph.cycles.iter().map(|cycle| {
+fn told(cycles: &[Cycle]) -> Vec<(Certainty, Vec<&str>)> {
+    let told = cycles.iter().map(|cycle| {
         let locks = cycle.locks().map(LockName::as_str).collect();
         (cycle.certainty, locks)
     });
@@ -54,11 +54,12 @@ on_every_store! {
         }
         let graph = one.wait_graph().await;
         assert!(graph.unread.is_empty(), "{graph:?}");
-        assert_eq!(told(&graph), [(Certainty::Possible, graph.cycles[0].locks().map(LockName::as_str).collect())]);
-        assert_eq!(graph.cycles[0].steps.len(), 2);
+        assert!(graph.cycles.is_empty(), "tasks of theirs may go on: {graph:?}");
+        let [cycle] = &graph.possible_cycles()[..] else { panic!("{graph:?}") };
+        assert_eq!((cycle.certainty, cycle.steps.len()), (Certainty::Possible, 2));
         for (locks, holds, waits) in [(&one, "x", "y"), (&two, "y", "x")] {
             let process = graph.processes.iter().find(|process| process.runtime == locks.id()).unwrap();
-            let step = graph.cycles[0].steps.iter().find(|step| step.runtime == locks.id()).unwrap();
+            let step = cycle.steps.iter().find(|step| step.runtime == locks.id()).unwrap();
             assert_eq!((step.holds.as_str(), step.waits_for.as_str()), (holds, waits));
             assert_eq!(process.holds[0].lock.as_str(), holds);
             assert_eq!((process.waits[0].lock.as_str(), process.waits[0].position), (waits, 0));
@@ -68,7 +69,7 @@ on_every_store! {
         behind.await.unwrap().unwrap().release().await.unwrap();
         drop(y);
         ahead.await.unwrap().unwrap().release().await.unwrap();
-        assert!(two.wait_graph().await.cycles.is_empty());
+        assert!(two.wait_graph().await.possible_cycles().is_empty());
     }
 }
 
@@ -82,7 +83,7 @@ async fn owners_of_a_process_that_wait_for_each_other_are_a_cycle_for_certain() 
     let first = waits(&locks, "y", Some(&a), secs(5));
     let second = waits(&locks, "x", Some(&b), secs(9));
     world.pass(secs(1)).await;
-    assert_eq!(told(&locks.wait_graph().await), [(Certainty::Certain, vec!["x", "y"])]);
+    assert_eq!(told(&locks.wait_graph().await.cycles), [(Certainty::Certain, vec!["x", "y"])]);
 
     world.pass(secs(5)).await;
     let timeout = timed_out(first).await;
@@ -115,7 +116,7 @@ async fn a_longer_circle_is_seen_and_one_that_only_waits_for_it_is_not_part_of_i
         waiting.push(waits(&locks, name, Some(owner), secs(5)));
     }
     world.pass(secs(1)).await;
-    assert_eq!(told(&locks.wait_graph().await), [(Certainty::Certain, vec!["a", "b", "c"])]);
+    assert_eq!(told(&locks.wait_graph().await.cycles), [(Certainty::Certain, vec!["a", "b", "c"])]);
     world.pass(secs(5)).await;
     let mut cycles = Vec::new();
     for waiting in waiting {
@@ -137,7 +138,7 @@ async fn an_owner_with_two_waits_is_not_certain_to_stay() {
     let waiting = [("y", &a), ("z", &a), ("x", &b)]
         .map(|(name, owner)| waits(&locks, name, Some(owner), secs(5)));
     world.pass(secs(1)).await;
-    assert_eq!(told(&locks.wait_graph().await), [(Certainty::Possible, vec!["x", "y"])]);
+    assert!(locks.wait_graph().await.cycles.is_empty(), "it may go on with z");
     world.pass(secs(5)).await;
     for waiting in waiting {
         assert!(timed_out(waiting).await.cycle.is_none());

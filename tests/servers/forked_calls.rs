@@ -77,6 +77,7 @@ async fn call_all(locks: &LockRuntime, mut guards: Vec<Guard>) {
     let diagnosis = locks.diagnose().await.to_string();
     assert!(diagnosis.contains("fork"), "{diagnosis}");
     assert_eq!((locks.footprint().watched, locks.footprint().pending), (0, 0));
+    locks.draining().await;
     for report in [locks.drain(wait::CEILING).await, locks.shutdown(wait::CEILING).await] {
         assert_eq!((report.held, report.unreleased.len()), (0, 0));
     }

@@ -80,6 +80,7 @@ pub(crate) struct How {
     pub(crate) lock: ReentrantLock,
     pub(crate) limit: WaitLimit,
     pub(crate) outage_patience: Duration,
+    pub(crate) blocked_after: Duration,
     pub(crate) ttl: Option<Duration>,
     pub(crate) replication: Option<Replication>,
     pub(crate) max_hold: Option<Duration>,
@@ -118,6 +119,15 @@ impl Acquire {
     /// Time that a lock is taken does not count: while the server answers, the wait goes on.
     pub fn outage_patience(self, patience: Duration) -> Self {
         self.set(|how| how.outage_patience = patience)
+    }
+
+    /// Sets after what time this call is reported in the log if it still waits, at least 100 ms;
+    /// `Duration::MAX` means never. Default: the runtime's, 10 s.
+    ///
+    /// For waits that are meant to be long, such as those of the followers of a leader: nothing is
+    /// wrong with them. The builder's `blocked_after` says what is reported.
+    pub fn blocked_after(self, time: Duration) -> Self {
+        self.set(|how| how.blocked_after = time)
     }
 
     /// Sets how long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
@@ -260,11 +270,12 @@ impl fmt::Debug for Acquire {
 impl How {
     /// As the lock and its runtime have it by default.
     pub(crate) fn of(lock: ReentrantLock) -> Self {
-        let Timing { wait, outage_patience, .. } = lock.engine.timing;
+        let Timing { wait, outage_patience, blocked_after, .. } = lock.engine.timing;
         Self {
             lock,
             limit: WaitLimit::For(wait),
             outage_patience,
+            blocked_after,
             ttl: None,
             replication: None,
             max_hold: None,
@@ -290,7 +301,8 @@ impl How {
             Ok(terms) => terms,
             Err(option) => return Err(AcquireError::Options { lock: self.lock.name, option }),
         };
-        let Self { lock, limit, outage_patience, max_hold, min_hold, label, renews, .. } = self;
+        let Self { lock, limit, outage_patience, blocked_after, .. } = self;
+        let Self { max_hold, min_hold, label, renews, .. } = self;
         let ReentrantLock { engine, name, metrics, keep_idle, .. } = lock;
         let (owner, comes_from) = match (self.owner, Owner::of_scope(runtime)) {
             (Some(owner), _) => (Some(owner), Owned::Given),
@@ -306,6 +318,7 @@ impl How {
             limit,
             tries: matches!(limit, WaitLimit::Try | WaitLimit::For(Duration::ZERO)),
             outage_patience,
+            blocked_after,
             renews,
             max_hold,
             min_hold,
@@ -325,8 +338,10 @@ impl How {
             WaitLimit::For(wait) => wait,
             WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
         };
-        let (outage_patience, keep_idle) = (self.outage_patience, self.lock.keep_idle);
-        let timing = Timing { wait, outage_patience, keep_idle, ..self.lock.engine.timing };
+        let Self { outage_patience, blocked_after, ref lock, .. } = *self;
+        let ReentrantLock { engine, keep_idle, .. } = lock;
+        let timing =
+            Timing { wait, outage_patience, blocked_after, keep_idle: *keep_idle, ..engine.timing };
         let ttl = self.ttl.map_or(Ok(timing.ttl), Ttl::new)?;
         let acks = self.replication.unwrap_or(timing.validated()?.acks);
         if self.max_hold == Some(Duration::ZERO) {

@@ -1,7 +1,7 @@
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use leasehold::{LeaseEnd, LockRuntime, LossReason, ShutdownReport, error::AcquireError};
-use leasehold_testkit::{CommandKind, Fault, Rule};
+use leasehold_testkit::{CommandKind, Fault, Log, Rule};
 use tokio::task::JoinHandle;
 
 use crate::support::{Waiting, World, at_most_polls, just_before, lock, millis, nanos, secs};
@@ -149,6 +149,76 @@ async fn a_shutdown_ends_a_drain_early() {
     assert!(drain.is_finished());
     assert_eq!(drain.await.unwrap().held, 0);
     drop(guard);
+}
+
+/// Who holds a lease for long ends its work, and releases its lease.
+#[tokio::test]
+async fn holders_learn_that_a_drain_has_begun() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let (guard, draining) = (lock(&locks).acquire().await.unwrap(), locks.draining());
+    let leader = tokio::spawn(async move {
+        draining.await;
+        guard.release().await
+    });
+    let (other, draining) = (locks.lock("orders/43").unwrap(), locks.draining());
+    let body = tokio::spawn(async move {
+        let until_then = async {
+            draining.await;
+            Ok::<_, Infallible>(())
+        };
+        other.with(|_| until_then).await
+    });
+    world.pass(secs(100)).await;
+    assert!(!leader.is_finished() && !body.is_finished());
+    let waiting = Waiting::queued(&world, &locks).await;
+    let drain = drain(&locks, TIME);
+    world.settle().await;
+    assert!(waiting.is_over() && drain.is_finished());
+    leader.await.unwrap().unwrap();
+    body.await.unwrap().unwrap();
+    let report = drain.await.unwrap();
+    assert_eq!((report.held, report.unreleased), (0, vec![]));
+    assert_eq!(at_most_polls(1, locks.draining()).await, Some(()), "also for those who come later");
+}
+
+#[tokio::test]
+async fn holders_learn_that_a_shutdown_has_begun_or_that_nobody_can_begin_one() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let mut draining = locks.draining();
+    assert_eq!(at_most_polls(1, &mut draining).await, None);
+    let _ = locks.shutdown(TIME).await;
+    assert_eq!(at_most_polls(1, &mut draining).await, Some(()));
+    assert_eq!(at_most_polls(1, &mut draining).await, None, "in a loop it is told once");
+
+    // It keeps neither the runtime nor its tasks.
+    let mut draining = world.runtime(2).draining();
+    world.settle().await;
+    assert_eq!(at_most_polls(1, &mut draining).await, Some(()));
+}
+
+/// Its own process has asked for it: an operator has nothing to look for.
+#[tokio::test]
+async fn a_lease_that_a_drain_ends_is_no_loss_in_the_log() {
+    for drains in [true, false] {
+        let (log, _collecting) = Log::as_services_see_it();
+        let world = World::new();
+        let locks = world.runtime(1);
+        let guard = lock(&locks).acquire().await.unwrap();
+        if drains {
+            let drain = drain(&locks, TIME);
+            world.pass(TIME).await;
+            assert_eq!(drain.await.unwrap().held, 1);
+        } else {
+            assert_eq!(locks.shutdown(TIME).await.held, 1);
+        }
+        assert_eq!(guard.lost().await, LeaseEnd::Lost(LossReason::Shutdown));
+        world.pass(secs(30)).await;
+        let lines = log.lines();
+        let [line] = &lines[..] else { panic!("{lines:#?}") };
+        assert!(line.contains("INFO") && line.contains("leases=1"), "{line}");
+    }
 }
 
 /// What to do next: the process is about to go, and nothing is to be connected anew in it.

@@ -173,10 +173,10 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
-/// Shows locks, processes and cycles on the whole terminal, again and again
+/// Shows locks and processes on the whole terminal, again and again
 ///
-/// Keys: w, l, h, n sort by most wanted, longest wait, longest hold, name. / writes a filter. Space pauses.
-/// r ends the lease of the selected lock, after a question. q quits.
+/// Keys: w, l, h, n sort by most wanted, longest wait, longest hold, name. c shows possible cycles. / writes a filter.
+/// Space pauses. r ends the lease of the selected lock, after a question. q quits.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TopArgs {
     /// Names to show; * stands for any text, ? for one character

@@ -1,4 +1,4 @@
-//! `leasehold top`: a live view of locks, processes and cycles.
+//! `leasehold top`: a live view of locks, processes and possible cycles.
 
 mod changes;
 mod looks;

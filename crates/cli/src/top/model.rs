@@ -14,6 +14,8 @@ pub(super) struct Model {
     pub(super) filter: String,
     pub(super) mode: Mode,
     pub(super) is_paused: bool,
+    /// Whether possible cycles are shown: in a healthy service they come and go.
+    pub(super) shows_cycles: bool,
     /// The result of the last deed, for people.
     pub(super) message: String,
     selected: Option<LockName>,
@@ -147,6 +149,7 @@ impl Model {
                 self.is_paused = !self.is_paused;
                 return Action::Pause(self.is_paused);
             }
+            KeyCode::Char('c') => self.shows_cycles = !self.shows_cycles,
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Up | KeyCode::Char('k') => self.select(-1),
             KeyCode::Down | KeyCode::Char('j') => self.select(1),

@@ -1,10 +1,6 @@
 use std::borrow::Cow;
 
-use leasehold::{
-    Fence, ListedLock,
-    graph::{Certainty, Process},
-    printable,
-};
+use leasehold::{Fence, ListedLock, graph::Process, printable};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -42,17 +38,19 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, address: &str) {
         Constraint::Length(height(&foot_text)),
     ])
     .areas(frame.area());
-    let [processes, cycles] =
-        Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
+    let for_cycles = Constraint::Percentage(if model.shows_cycles { 45 } else { 0 });
+    let [processes, cycles] = Layout::horizontal([Constraint::Fill(1), for_cycles]).areas(below);
     frame.render_widget(Paragraph::new(head_text), head);
     draw_locks(frame, model, locks);
     if let Some(look) = &model.look {
         let block = Block::bordered().title(" processes ");
         let list = process_lines(look, block.inner(processes).width.into());
         frame.render_widget(Paragraph::new(list).block(block), processes);
-        let (block, lines) = (Block::bordered().title(" cycles "), cycle_lines(look));
-        let list = Paragraph::new(lines).wrap(Wrap { trim: true }).block(block);
-        frame.render_widget(list, cycles);
+        if model.shows_cycles {
+            let block = Block::bordered().title(" possible cycles ");
+            let list = Paragraph::new(cycle_lines(look)).wrap(Wrap { trim: true }).block(block);
+            frame.render_widget(list, cycles);
+        }
     }
     frame.render_widget(Paragraph::new(foot_text).bold(), foot);
 }
@@ -71,10 +69,9 @@ fn head_lines(model: &Model, address: &str, width: usize) -> Vec<Line<'static>> 
     let waiting: usize = look.locks.iter().map(|lock| lock.lease.waiters.len()).sum();
     let paused = if model.is_paused { "  PAUSED" } else { "" };
     let counts = format!(
-        "{} locks  {waiting} waiting  {} processes  {} cycles{paused}",
+        "{} locks  {waiting} waiting  {} processes{paused}",
         look.locks.len(),
-        look.graph.processes.len(),
-        look.graph.cycles.len()
+        look.graph.processes.len()
     );
     let seconds = look.took.as_secs_f64().max(1.0);
     let rates = [
@@ -195,18 +192,24 @@ fn some(names: &[Cow<'_, str>], width: usize) -> String {
 }
 
 fn cycle_lines(look: &Look) -> Vec<Line<'static>> {
-    let lines = look.graph.cycles.iter().map(|cycle| {
-        let certainty = match cycle.certainty {
-            Certainty::Certain => "certain",
-            Certainty::Possible => "possible",
-        };
-        Line::from(format!("{certainty}: {}", printable(&cycle.to_string())))
-    });
-    lines.collect()
+    let cycles = look.graph.possible_cycles();
+    if cycles.is_empty() {
+        return vec![Line::from("none")];
+    }
+    cycles.iter().map(|cycle| Line::from(printable(&cycle.to_string()).into_owned())).collect()
 }
 
-const KEYS: [&str; 8] =
-    ["w wanted", "l wait", "h hold", "n name", "/ filter", "space pause", "r release", "q quit"];
+const KEYS: [&str; 9] = [
+    "w wanted",
+    "l wait",
+    "h hold",
+    "n name",
+    "c cycles",
+    "/ filter",
+    "space pause",
+    "r release",
+    "q quit",
+];
 
 /// What stands below: all of it is seen, in as many lines as it takes.
 fn foot_lines(model: &Model, width: usize) -> Vec<Line<'static>> {

@@ -57,7 +57,10 @@ impl OutageWatch {
         held_for: Duration,
         reason: LossReason,
     ) {
-        if self.known.lock().1.lost(now) {
+        if reason == LossReason::Shutdown {
+            // Its own process asked for it, and has the report.
+            tracing::debug!(%lock, %lease, %fence, "lease ended: {reason}");
+        } else if self.known.lock().1.lost(now) {
             let held_for = tenths(held_for);
             tracing::warn!(%lock, %lease, %fence, ?held_for, "lease lost: {reason}");
         } else {

@@ -183,6 +183,12 @@ impl AcquireAll {
         self.set(|all| all.how.outage_patience = patience)
     }
 
+    /// Sets after what time a call that waits is reported, as [`Acquire::blocked_after`] does; each
+    /// lock has a wait of its own.
+    pub fn blocked_after(self, time: Duration) -> Self {
+        self.set(|all| all.how.blocked_after = time)
+    }
+
     /// Sets how long each lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
     ///
     /// All leases are renewed, from their grants on.

@@ -172,7 +172,13 @@ impl Drop for Engine {
     fn drop(&mut self) {
         if self.is_forked() {
             // What they have inside may wait for threads that are not there.
-            mem::forget((Arc::clone(&self.store), Arc::clone(&self.clock), self.executor.clone()));
+            let told = Arc::clone(&self.ending.told);
+            mem::forget((
+                Arc::clone(&self.store),
+                Arc::clone(&self.clock),
+                self.executor.clone(),
+                told,
+            ));
             self.outbox.forget();
             return;
         }
@@ -233,6 +239,8 @@ pub struct ShutdownReport {
 pub(crate) struct ShutdownState {
     refuses: AtomicBool,
     drains: AtomicBool,
+    /// Whether the end has begun, for those who wait for it.
+    told: Arc<watch::Sender<bool>>,
     /// Of a drain, once it is over.
     pub(super) report: OnceLock<watch::Receiver<Option<ShutdownReport>>>,
 }
@@ -246,6 +254,17 @@ impl ShutdownState {
     /// From now on calls are refused as those of a runtime that drains.
     pub(super) fn begin_drain(&self) {
         self.drains.store(true, Ordering::SeqCst);
+    }
+
+    /// Wakes those who wait for the end to begin.
+    pub(super) fn tell(&self) {
+        self.told.send_replace(true);
+    }
+
+    /// Resolves when the end begins, or when nobody is left who could begin it.
+    pub(super) fn begun(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut told = self.told.subscribe();
+        async move { drop(told.wait_for(|told| *told).await) }
     }
 
     pub(crate) fn refuses(&self) -> bool {

@@ -1,10 +1,12 @@
 use std::{
+    future::{Future, ready},
     sync::{Arc, OnceLock, Weak, mpsc::channel},
     time::Duration,
 };
 
+use futures_util::future::Either;
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, Mutex, NamePattern, StoreError,
+    AcquisitionId, AtHome, Fence, Instant, LockName, Mutex, NamePattern, StoreError,
     lease::{LeaseState, LossReason},
     metric::{Metrics, ReleaseVia},
     outage::{OutageWatch, WatchedStore},
@@ -15,7 +17,7 @@ use tokio::{select, sync::watch};
 
 use crate::{
     durations::MOMENT,
-    graph::{WaitGraph, own_cycles},
+    graph::{WaitGraph, certain_cycles},
     listing::LockList,
     queue::{NameState, Numbers, TurnId},
 };
@@ -139,8 +141,8 @@ impl Engine {
                 Err(error) => unread.push(error),
             }
         }
-        let own = if self.is_forked() { Vec::new() } else { own_cycles(self) };
-        WaitGraph::of(&locks).with_certain(own, unread)
+        let cycles = if self.is_forked() { Vec::new() } else { certain_cycles(self) };
+        WaitGraph { cycles, unread, ..WaitGraph::of(&locks) }
     }
 
     /// Ends the lease that an inspection showed, and no other.
@@ -199,6 +201,9 @@ impl Engine {
         // Once more through the lock of every name: a lease that was just being given back counted
         // as released above, and its release is announced before that lock is let go.
         self.close();
+        if held > 0 {
+            tracing::info!(leases = held, "leases that were still held were ended by the shutdown");
+        }
         let unreleased = self.outbox.drain(&*self.clock, soon, deadline).await;
         ShutdownReport { held, unreleased }
     }
@@ -208,6 +213,16 @@ impl Engine {
         self.ending.refuse();
         self.outbox.remember_failures();
         self.close();
+        self.ending.tell();
+    }
+
+    /// Resolves when a drain or a shutdown has begun. `LockRuntime::draining` says more.
+    pub fn draining(&self) -> impl Future<Output = ()> + Send + Unpin + use<> {
+        if self.is_forked() {
+            return Either::Left(ready(()));
+        }
+        let begun = Box::pin(self.ending.begun());
+        Either::Right(AtHome::new(self.outages().origin(), &self.clock, begun))
     }
 
     /// Refuses new leases, lets guards end for at most `time`, then shuts down.

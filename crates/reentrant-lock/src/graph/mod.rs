@@ -7,5 +7,5 @@ mod own;
 mod wait_graph;
 
 pub use cycles::{Certainty, Cycle, CycleStep};
-pub(crate) use own::{OwnerWait, own_cycle_of, own_cycles};
+pub(crate) use own::{OwnerWait, certain_cycle_of, certain_cycles};
 pub use wait_graph::{Hold, Process, Wait, WaitGraph};

@@ -5,17 +5,16 @@ use leasehold_core::LockName;
 use super::cycles::{Certainty, Cycle, CycleStep, Ring, cycles, ring};
 use crate::{engine::Engine, owner::Owner};
 
-/// The cycles among the owners of a runtime.
-pub(crate) fn own_cycles(engine: &Engine) -> Vec<Cycle> {
+/// The cycles among the owners of a runtime that go on until a wait is over.
+pub(crate) fn certain_cycles(engine: &Engine) -> Vec<Cycle> {
     let graph = OwnerGraph::from(engine, engine.owners());
-    cycles(&graph.edges).iter().map(|ring| graph.cycle(engine, ring)).collect()
+    cycles(&graph.edges).iter().filter_map(|ring| graph.certain(engine, ring)).collect()
 }
 
 /// The cycle that a call is certainly a part of, as far as the runtime can see it.
-pub(crate) fn own_cycle_of(engine: &Engine, wait: &OwnerWait) -> Option<Cycle> {
+pub(crate) fn certain_cycle_of(engine: &Engine, wait: &OwnerWait) -> Option<Cycle> {
     let graph = OwnerGraph::from(engine, vec![wait.owner.clone()]);
-    let cycle = graph.cycle(engine, &ring(&graph.edges, 0, |_| true)?);
-    Some(cycle).filter(|cycle| cycle.certainty == Certainty::Certain)
+    graph.certain(engine, &ring(&graph.edges, 0, |_| true)?)
 }
 
 /// A call that waits with an owner, until it is dropped.
@@ -77,15 +76,17 @@ impl OwnerGraph {
         Self { waits, locks, edges }
     }
 
-    fn cycle(&self, engine: &Engine, ring: &Ring) -> Cycle {
+    /// The cycle of a ring, if none of it goes on by itself.
+    fn certain(&self, engine: &Engine, ring: &Ring) -> Option<Cycle> {
         // One that waits for several may go on with another.
         let is_certain = ring.iter().all(|(owner, _)| self.waits[*owner] == 1);
-        let certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
-        Cycle::of(certainty, ring, |_, holds, waits_for| CycleStep {
-            runtime: engine.runtime_id(),
-            label: engine.label.to_string(),
-            holds: self.locks[holds].clone(),
-            waits_for: self.locks[waits_for].clone(),
+        is_certain.then(|| {
+            Cycle::of(Certainty::Certain, ring, |_, holds, waits_for| CycleStep {
+                runtime: engine.runtime_id(),
+                label: engine.label.to_string(),
+                holds: self.locks[holds].clone(),
+                waits_for: self.locks[waits_for].clone(),
+            })
         })
     }
 }

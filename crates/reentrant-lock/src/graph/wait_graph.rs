@@ -1,4 +1,4 @@
-use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{Fence, LockName, RuntimeId};
 
@@ -13,8 +13,7 @@ use crate::listing::{ListError, ListedLock};
 pub struct WaitGraph {
     /// The processes that hold a lock or wait for one, by their runtime ids.
     pub processes: Vec<Process>,
-    /// Cycles, the certain ones first. If processes wait for each other in several ways, only one
-    /// cycle of them is told.
+    /// The *certain* cycles: those of owners of this runtime.
     pub cycles: Vec<Cycle>,
     /// What could not be read; if there is anything, the graph is not complete.
     pub unread: Vec<ListError>,
@@ -23,7 +22,8 @@ pub struct WaitGraph {
 impl WaitGraph {
     /// Makes the graph of some locks, as [`LockList`](crate::LockList) has them.
     ///
-    /// Its cycles are *possible* ones. Takes time in proportion to the locks and those who wait.
+    /// It has no certain cycles: locks do not tell owners. Takes time in proportion to the locks and
+    /// those who wait.
     pub fn of<'a>(locks: impl IntoIterator<Item = &'a ListedLock>) -> Self {
         let mut locks: Vec<_> = locks.into_iter().collect();
         locks.sort_by(|one, other| one.name.cmp(&other.name));
@@ -31,16 +31,36 @@ impl WaitGraph {
         for lock in &locks {
             add_lock(&mut processes, lock);
         }
-        let processes: Vec<Process> = processes.into_values().collect();
-        let cycles = possible_cycles(&processes, &locks);
-        Self { processes, cycles, unread: Vec::new() }
+        let processes = processes.into_values().collect();
+        Self { processes, cycles: Vec::new(), unread: Vec::new() }
     }
 
-    /// Adds the certain cycles, and the errors of what could not be read.
-    pub(crate) fn with_certain(mut self, mut certain: Vec<Cycle>, unread: Vec<ListError>) -> Self {
-        certain.append(&mut self.cycles);
-        certain.sort_by_key(|cycle| Reverse(cycle.certainty));
-        Self { cycles: certain, unread, ..self }
+    /// Looks for *possible* cycles: processes that hold a lock for which another waits, in a circle.
+    ///
+    /// Such circles come and go in healthy services, such as one whose followers wait for a leader
+    /// while they hold other locks. So ask for them when something is stuck. If processes wait for
+    /// each other in several ways, only one cycle of them is told. Takes time in proportion to the
+    /// locks and those who wait.
+    pub fn possible_cycles(&self) -> Vec<Cycle> {
+        let processes = &self.processes;
+        let number = |runtime: RuntimeId| {
+            processes.binary_search_by(|process| process.runtime.cmp(&runtime)).ok()
+        };
+        let (mut locks, mut edges) = (Vec::new(), vec![Vec::new(); processes.len()]);
+        for (process, edges) in processes.iter().zip(&mut edges) {
+            for Wait { lock, holder, .. } in &process.waits {
+                let holder = number(*holder).filter(|holder| processes[*holder].uses(lock));
+                edges.extend(holder.map(|holder| (holder, locks.len())));
+                locks.push(lock);
+            }
+        }
+        let step = |process: usize, holds: usize, waits_for: usize| CycleStep {
+            runtime: processes[process].runtime,
+            label: processes[process].label.clone(),
+            holds: locks[holds].clone(),
+            waits_for: locks[waits_for].clone(),
+        };
+        cycles(&edges).iter().map(|ring| Cycle::of(Certainty::Possible, ring, step)).collect()
     }
 }
 
@@ -80,28 +100,6 @@ fn entry_of<'a>(
     })
 }
 
-fn possible_cycles(processes: &[Process], locks: &[&ListedLock]) -> Vec<Cycle> {
-    let number = |runtime: RuntimeId| {
-        processes.binary_search_by(|process| process.runtime.cmp(&runtime)).ok()
-    };
-    let mut edges = vec![Vec::new(); processes.len()];
-    // A lock that is kept closed, or idle, opens although no task gives it back, so it makes no edge.
-    let held = locks.iter().enumerate().filter(|(_, lock)| !lock.lease.kept && !lock.lease.idle);
-    for (lock_at, lock) in held {
-        let Some(holder) = number(lock.lease.id.runtime()) else { continue };
-        for waiter in lock.lease.waiters.iter().filter_map(|waiter| number(waiter.id.runtime())) {
-            edges[waiter].push((holder, lock_at));
-        }
-    }
-    let step = |process: usize, holds: usize, waits_for: usize| CycleStep {
-        runtime: processes[process].runtime,
-        label: processes[process].label.clone(),
-        holds: locks[holds].name.clone(),
-        waits_for: locks[waits_for].name.clone(),
-    };
-    cycles(&edges).iter().map(|ring| Cycle::of(Certainty::Possible, ring, step)).collect()
-}
-
 /// A process: one runtime, with what it holds and what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -114,6 +112,15 @@ pub struct Process {
     pub holds: Vec<Hold>,
     /// The locks for which it waits, by their names.
     pub waits: Vec<Wait>,
+}
+
+impl Process {
+    /// Whether it holds a lock until a task gives it back: one that is kept closed, or idle, opens
+    /// by itself.
+    fn uses(&self, lock: &LockName) -> bool {
+        let at = self.holds.binary_search_by(|hold| hold.lock.cmp(lock));
+        at.is_ok_and(|at| !self.holds[at].kept && !self.holds[at].idle)
+    }
 }
 
 /// A lock that a process holds.
@@ -191,7 +198,7 @@ mod tests {
     }
 
     fn told(locks: &[ListedLock]) -> Vec<String> {
-        WaitGraph::of(locks).cycles.iter().map(ToString::to_string).collect()
+        WaitGraph::of(locks).possible_cycles().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -217,8 +224,10 @@ mod tests {
             [r#"1 holds "x" and waits for "y", 2 holds "y" and waits for "x""#]
         );
         let graph = WaitGraph::of(&both);
-        assert_eq!(graph.cycles[0].certainty, Certainty::Possible);
-        let locks: Vec<_> = graph.cycles[0].locks().map(LockName::as_str).collect();
+        assert!(graph.cycles.is_empty(), "it is told only on request");
+        let cycles = graph.possible_cycles();
+        assert_eq!(cycles[0].certainty, Certainty::Possible);
+        let locks: Vec<_> = cycles[0].locks().map(LockName::as_str).collect();
         assert_eq!(locks, ["x", "y"]);
     }
 

@@ -131,7 +131,7 @@ impl AcquireCall {
         if in_line.deadline().is_none() {
             tally.waits(self, in_line);
         }
-        let next_report = |now| next_report(self.started, now, engine.timing.blocked_after);
+        let next_report = |now| next_report(self.started, now, self.blocked_after);
         let mut report_at = next_report(looks_from);
         loop {
             let warn_at = tally.suspicion.as_ref().and_then(|suspicion| suspicion.warn_at);
@@ -286,7 +286,8 @@ impl AcquireCall {
         if !engine.outages().state().unreachable_for(now).is_zero() {
             return;
         }
-        let left_out = engine.reports.lock().blocked.take(name, now, engine.timing.blocked_after);
+        let within = self.blocked_after.min(engine.timing.blocked_after);
+        let left_out = engine.reports.lock().blocked.take(name, now, within);
         let Some(left_out) = left_out else { return };
         let Some(position) = in_line.look(NameState::position) else { return };
         let (lock, class) = (name.clone(), self.metrics.class().clone());

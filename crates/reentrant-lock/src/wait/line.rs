@@ -45,6 +45,8 @@ pub(crate) struct AcquireCall {
     /// found a lock that may be idle.
     pub(crate) tries: bool,
     pub(crate) outage_patience: Duration,
+    /// After what time the call is reported if it still waits.
+    pub(crate) blocked_after: Duration,
     pub(crate) renews: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) min_hold: Option<Duration>,

@@ -7,7 +7,7 @@ use crate::{
     durations::{LOG_PAUSE, SUSPICION},
     engine::Engine,
     error::{AcquireError, SelfWait},
-    graph::{OwnerWait, own_cycle_of},
+    graph::{OwnerWait, certain_cycle_of},
 };
 
 use super::line::AcquireCall;
@@ -54,7 +54,7 @@ impl Suspicion {
     pub(super) fn explain(&self, engine: &Engine, error: &mut AcquireError) {
         let AcquireError::Timeout(timeout) = error else { return };
         timeout.self_wait = self.held_suspect().map(|(_, how)| *how);
-        timeout.cycle = self.waiting.as_ref().and_then(|waiting| own_cycle_of(engine, waiting));
+        timeout.cycle = self.waiting.as_ref().and_then(|waiting| certain_cycle_of(engine, waiting));
     }
 
     fn held_suspect(&self) -> Option<&(Arc<HeldLease>, SelfWait)> {
