@@ -1,7 +1,7 @@
 use std::{convert::Infallible, future::IntoFuture, time::Duration};
 
 use leasehold::{LeaseEnd, LockRuntime, LossReason, ShutdownReport, error::AcquireError};
-use leasehold_testkit::{CommandKind, Fault, Rule};
+use leasehold_testkit::{CommandKind, Fault, Log, Rule};
 use tokio::task::JoinHandle;
 
 use crate::support::{Waiting, World, at_most_polls, just_before, lock, millis, nanos, secs};
