@@ -24,7 +24,7 @@ async fn listener() -> (TcpListener, String) {
 #[tokio::test]
 async fn an_http_server() {
     let (listener, url) = listener().await;
-    let serving = tokio::spawn(axum::serve(listener, Router::new()));
+    let serving = tokio::spawn(axum::serve(listener, Router::new()).into_future());
     let (_, text) = refusal(patient::builder(), &url).await;
     names(&text, &[NO_REDIS, "127.0.0.1"]);
     serving.abort();
