@@ -100,6 +100,7 @@ fn a_minimum_keeps_the_lock_closed_behind_the_command() {
 /// A lock for each job: its key need not stay for a week.
 #[test]
 fn the_fence_stays_for_as_long_as_is_asked_for() {
+    const HOUR: u64 = 3600;
     let server = RedisServer::start();
     let run = |options: &[&str], name: &str| {
         let words = [&["run"], options, &[name, "--", "true"]].concat();
@@ -107,7 +108,6 @@ fn the_fence_stays_for_as_long_as_is_asked_for() {
     };
     let rest =
         |name: &str| -> u64 { server.query(&["TTL", &format!("leasehold:{{{name}}}:lease")]) };
-    const HOUR: u64 = 3600;
     run(&["--retention", "1h"], "short").well();
     assert!((HOUR - 60..=HOUR * 9 / 8).contains(&rest("short")), "{}", rest("short"));
     run(&[], "usual").well();
