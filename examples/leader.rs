@@ -124,7 +124,7 @@ impl Election {
         let locks = self.connect(CANDIDATES).await?;
         let guard = locks.lock(&self.name)?.acquire().await?;
         let rows = self.rows()?.open(guard.stamp()).await?;
-        guard.release().await?;
+        let _ = guard.release().await;
         let (mut terms, mut leaders) = (Vec::<&Row>::new(), BTreeSet::new());
         for row in &rows {
             leaders.insert(row.text.as_str());
@@ -219,8 +219,7 @@ impl Candidate<'_> {
         let name = self.number.to_string();
         for turn in 0..100 * TERM {
             if written >= ROWS && !*is_first {
-                guard.release().await?;
-                return Ok(Term::Last);
+                return Ok(resign(guard, Term::Last).await);
             }
             if turn == TERM {
                 // This happens once to each candidate.
@@ -229,10 +228,7 @@ impl Candidate<'_> {
                     0 if is_first => return self.stall(&guard).await,
                     1 if is_first => depose(locks, election),
                     2 if is_first => drain(locks),
-                    _ => {
-                        guard.release().await?;
-                        return Ok(Term::Over);
-                    }
+                    _ => return Ok(resign(guard, Term::Over).await),
                 }
             }
             tokio::select! {
@@ -249,8 +245,7 @@ impl Candidate<'_> {
                 _ = &mut lost => return Ok(self.step_down()),
                 () = &mut draining => {
                     election.drained.fetch_add(1, Ordering::SeqCst);
-                    guard.release().await?;
-                    return Ok(Term::Last);
+                    return Ok(resign(guard, Term::Last).await);
                 }
                 () = SystemClock.sleep_until(SystemClock.now() + PAUSE) => {}
             }
@@ -286,6 +281,13 @@ impl Candidate<'_> {
             || matches!(failure.downcast_ref(), Some(GateError::Stale(_)));
         if is_stale { Ok(()) } else { Err(format!("candidate {}: {failure}", self.number).into()) }
     }
+}
+
+/// Ends the term. What was written stays written if the server does not confirm it in time: then the
+/// lock is free after the ttl at the latest.
+async fn resign(guard: Guard, term: Term) -> Term {
+    let _ = guard.release().await;
+    term
 }
 
 /// An operator ends the leader's lease.
