@@ -114,13 +114,13 @@ impl Dialer {
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
         let clock = &*self.clock;
-        let client = self.login.client(client, clock, deadline).await?;
+        let client = self.login.client(&client, clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
         let dialing = async {
-            let mut connection = self.login.connect(&client, &config).await?;
+            let mut connection = self.login.connect(&client, &config, clock).await?;
             let connected_at = clock.now();
             // First what the server is: Clusters and Sentinels refuse to select a database.
             check_server(&mut connection, self.node.is_some()).await?;

@@ -9,7 +9,9 @@ use std::{
 };
 
 use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
-use redis::{AsyncConnectionConfig, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection,
+};
 use tokio::{sync, task::JoinSet};
 
 use super::{
@@ -221,13 +223,13 @@ impl Prober {
 
     async fn ask(&self, endpoint: Endpoint) -> Result<(View, AskedNode), NotDialed> {
         let deadline = self.clock.now() + self.config.connect_timeout;
-        let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
+        let client = endpoint.info(&self.template).and_then(Client::open);
         let client = client.map_err(|error| classify_dial(&error))?;
-        let client = self.login.client(client, &*self.clock, deadline).await?;
+        let client = self.login.client(&client, &*self.clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None);
-        let mut connection = self.login.connect(&client, &config).await?;
+        let mut connection = self.login.connect(&client, &config, &*self.clock).await?;
         self.login.set_up(&mut connection).await?;
         let view = view_of(&mut connection, &endpoint).await?;
         Ok((view, AskedNode { endpoint, connection }))
