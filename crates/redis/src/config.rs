@@ -60,6 +60,8 @@ pub(super) struct NodeSettings {
     pub(super) mastership: Arc<Epochs>,
     pub(super) tag: Arc<ChannelTag>,
     pub(super) members: Arc<KnownNodes>,
+    /// Which node has told its address; `None` for one that the user wrote, or that a redirection named.
+    pub(super) announced_to: Option<Arc<str>>,
     /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
     pub(super) is_asking: bool,
 }

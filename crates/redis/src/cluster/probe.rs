@@ -88,13 +88,13 @@ impl Prober {
     /// The view of the node that answered last, if it is not behind a known one. Otherwise, and
     /// where several are to be heard, the one that is [chosen](choose) of theirs.
     ///
-    /// It fails when none is to be believed.
+    /// It fails when none is to be believed. With the view comes who told it.
     pub(super) async fn probe(
         self: &Arc<Self>,
         endpoints: Vec<Endpoint>,
         known: KnownCluster<'_>,
         wanted: Wanted,
-    ) -> Result<View, StoreError> {
+    ) -> Result<(View, Endpoint), StoreError> {
         let is_newest = |view: &View| {
             known.view.is_none_or(|known| view.is_of(known) && !known.is_better_than(view))
         };
@@ -107,14 +107,16 @@ impl Prober {
             if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
                 && is_newest(&view)
             {
+                let teller = endpoint.clone();
                 *self.kept.lock().await = Some(AskedNode { endpoint, connection });
                 self.found();
-                return Ok(view);
+                return Ok((view, teller));
             }
         }
         let (view, asked) = self.ask_several(endpoints, known, wanted).await?;
+        let teller = asked.endpoint.clone();
         *self.kept.lock().await = Some(asked);
-        Ok(view)
+        Ok((view, teller))
     }
 
     async fn ask_several(
@@ -309,7 +311,8 @@ pub async fn masters(
 ) -> Result<Vec<ClusterMaster>, StoreError> {
     let seeds = config.address.cluster().unwrap_or_default().to_vec();
     let nothing = KnownCluster { view: None, longest: Duration::ZERO };
-    let view = Arc::new(Prober::new(config, clock)).probe(seeds, nothing, Wanted::All).await?;
+    let probing = Arc::new(Prober::new(config, clock));
+    let (view, _) = probing.probe(seeds, nothing, Wanted::All).await?;
     let mut masters = BTreeMap::<Endpoint, Vec<_>>::new();
     for (slots, endpoint) in view.owners {
         masters.entry(endpoint).or_default().push(slots);
