@@ -6,6 +6,8 @@ use leasehold_core::{
 };
 use leasehold_doctor::{Examiner, Expected};
 use leasehold_quorum::init_quorum;
+#[cfg(feature = "tls")]
+use leasehold_redis::Pem;
 use leasehold_redis::{AddressError, CredentialsProvider, RedisAddress, RedisConfig};
 use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
 
@@ -261,23 +263,41 @@ impl LockRuntimeBuilder {
     }
 
     /// Sets the certificate authority to trust for `rediss://`, in PEM. Default: the system's.
+    ///
+    /// A text stays as it is. A [file](Pem::file) is read again for each new connection.
+    ///
+    /// ```
+    /// # use leasehold::{LockRuntime, redis::Pem};
+    /// let builder = LockRuntime::builder()
+    ///     .tls_root_ca(Pem::file("/run/secrets/redis/ca.pem"))
+    ///     .tls_client_certificate(
+    ///         Pem::file("/run/secrets/redis/tls.crt"),
+    ///         Pem::file("/run/secrets/redis/tls.key"),
+    ///     );
+    /// ```
     #[cfg(feature = "tls")]
-    pub fn tls_root_ca(self, pem: impl Into<Vec<u8>>) -> Self {
+    pub fn tls_root_ca(self, pem: impl Into<Pem>) -> Self {
         let pem = pem.into();
         self.with("tls_root_ca", move |config| config.tls_root_ca(pem.clone()))
     }
 
     /// Sets the certificate and key to show to the server, in PEM. Default: none.
+    ///
+    /// Texts stay as they are. [Files](Pem::file) are read again for each new connection, so that renewed ones
+    /// are used.
     #[cfg(feature = "tls")]
-    pub fn tls_client_certificate(
-        self,
-        certificate: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
-    ) -> Self {
+    pub fn tls_client_certificate(self, certificate: impl Into<Pem>, key: impl Into<Pem>) -> Self {
         let (certificate, key) = (certificate.into(), key.into());
         self.with("tls_client_certificate", move |config| {
             config.tls_client_certificate(certificate.clone(), key.clone())
         })
+    }
+
+    /// Sets what errors call the settings of TLS: the options of a program. Default: these functions.
+    #[cfg(feature = "tls")]
+    #[doc(hidden)]
+    pub fn tls_names(self, ca: &'static str, certificate: &'static str, key: &'static str) -> Self {
+        self.with("tls_names", move |config| config.tls_names(ca, certificate, key))
     }
 
     /// Replaces the clock, for tests in virtual time. Default: the machine's.

@@ -1,11 +1,13 @@
 //! What the errors of the client library mean.
 
+use std::{error::Error, io, sync::Arc};
+
 use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
 use leasehold_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 use tokio::task::JoinError;
 
-use super::needed::missing;
+use super::{needed::missing, tls::TlsSettings};
 
 /// What a failure of a command means, and what to do about it.
 ///
@@ -18,7 +20,6 @@ pub fn classify(error: &RedisError) -> StoreError {
         ErrorKind::AuthenticationFailed => (Config, LOG_IN),
         ErrorKind::InvalidClientConfig => (Config, "correct the address or the TLS settings"),
         ErrorKind::RESP3NotSupported => (Config, NO_COMMAND),
-        ErrorKind::Io if text.contains("certificate") => (Config, certificate(&text)),
         ErrorKind::Io | ErrorKind::Parse => (Indeterminate, OUT_OF_REACH),
         ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
         _ => by_words(&text),
@@ -59,6 +60,12 @@ pub(super) fn is_readonly(words: &str) -> bool {
 
 /// A connection that could not be made: nothing was sent.
 pub fn classify_dial(error: &RedisError) -> StoreError {
+    if let Some(ours) = carried::<StoreError>(error) {
+        return ours.clone();
+    }
+    if let Some(of_tls) = TlsSettings::default().told(false, error) {
+        return of_tls.error;
+    }
     if error.kind() == ErrorKind::Parse {
         let what =
             "what answers there does not speak Redis' protocol: it may not be a Redis server";
@@ -71,6 +78,17 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
         return if failed.is_answer() { dialed.as_answer() } else { dialed };
     }
     failed
+}
+
+/// The error of another library, or of ours, within one of the client library.
+pub(super) fn carried<T: Error + 'static>(error: &RedisError) -> Option<&T> {
+    let source = error.source()?;
+    let shared = source.downcast_ref::<Arc<dyn Error + Send + Sync>>();
+    let io = match shared {
+        Some(shared) => shared.downcast_ref::<io::Error>(),
+        None => source.downcast_ref::<io::Error>(),
+    };
+    io?.get_ref()?.downcast_ref()
 }
 
 /// Why a connection was not made.
@@ -132,14 +150,10 @@ impl From<StoreError> for NotDialed {
 
 /// What to do about a connection that could not be made.
 fn not_connected(error: &RedisError, text: &str) -> &'static str {
-    const BY_WORDS: [(&str, &str); 4] = [
+    const BY_WORDS: [(&str, &str); 3] = [
         ("No such file", "check that the server runs and the path of its socket is right"),
         ("Permission denied", "let this process read and write the server's socket"),
         ("lookup address", "correct the host of the address, or check the name server"),
-        (
-            "corrupt message",
-            "it may not speak TLS, or may not be a Redis server; without TLS, write redis://",
-        ),
     ];
     match BY_WORDS.iter().find(|(words, _)| text.contains(words)) {
         Some((_, remedy)) => remedy,
@@ -147,21 +161,6 @@ fn not_connected(error: &RedisError, text: &str) -> &'static str {
         None if error.is_connection_dropped() && !error.is_connection_refusal() => SHUT,
         None => NOT_THERE,
     }
-}
-
-/// What to do about a certificate that was refused.
-fn certificate(text: &str) -> &'static str {
-    const TRUST: &str = "trust the server's certificate authority with tls_root_ca()";
-    const REMEDIES: [(&str, &str); 5] = [
-        ("UnknownIssuer", TRUST),
-        // Another authority that has the same name.
-        ("BadSignature", TRUST),
-        ("not valid for", "correct the host of the address: the certificate names it otherwise"),
-        ("expired", "renew the server's certificate, or correct this machine's clock"),
-        ("not valid yet", "correct this machine's clock"),
-    ];
-    let known = REMEDIES.iter().find(|(words, _)| text.contains(words));
-    known.map_or("correct the certificate", |(_, remedy)| remedy)
 }
 
 /// The failure in one line; the parser's errors come in several.

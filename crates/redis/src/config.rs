@@ -4,7 +4,6 @@ use leasehold_core::{
     FenceSettings, Namespace, QuorumSettings, Replication, SettingError, StoreError,
     StoreErrorKind, store::KeyScheme,
 };
-use redis::{Client, ConnectionInfo, RedisError};
 
 use super::{
     address::{AddressError, RedisAddress},
@@ -14,6 +13,7 @@ use super::{
     credentials::CredentialsProvider,
     endpoint::Endpoint,
     liveness::Epochs,
+    tls::TlsSettings,
 };
 
 pub(super) const TIMEOUTS: RangeFrom<Duration> = Duration::from_millis(10)..;
@@ -51,8 +51,7 @@ pub struct RedisConfig {
     /// How the nodes of a quorum are used.
     #[doc(hidden)]
     pub quorum: QuorumSettings,
-    #[cfg(feature = "tls")]
-    pub(super) tls: super::tls::TlsSettings,
+    pub(super) tls: TlsSettings,
 }
 
 /// What is different for a node of a Cluster.
@@ -61,6 +60,8 @@ pub(super) struct NodeSettings {
     pub(super) mastership: Arc<Epochs>,
     pub(super) tag: Arc<ChannelTag>,
     pub(super) members: Arc<KnownNodes>,
+    /// Which node has told its address; `None` for one that the user wrote, or that a redirection named.
+    pub(super) announced_to: Option<Arc<str>>,
     /// Whether each command goes behind `ASKING`: the node does not own the slot yet.
     pub(super) is_asking: bool,
 }
@@ -89,8 +90,7 @@ impl RedisConfig {
             acks: Replication::NONE,
             node: None,
             quorum: QuorumSettings::default(),
-            #[cfg(feature = "tls")]
-            tls: super::tls::TlsSettings::default(),
+            tls: TlsSettings::default(),
         })
     }
 
@@ -201,40 +201,47 @@ impl RedisConfig {
         self.node.is_some()
     }
 
-    /// As [`check`](Self::check), with an error of a store.
+    /// As [`check`](Self::check), with an error of a store. Certificates are read and checked, too, but not for
+    /// a node of a Cluster: it is opened later, and they have been fit before.
     pub(super) fn checked(&self) -> Result<(), StoreError> {
         self.check().map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
-        })
-    }
-
-    /// A client with the TLS settings of the configuration.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(clippy::unused_self, reason = "without TLS there is no setting")
-    )]
-    pub(super) fn client(&self, info: ConnectionInfo) -> Result<Client, RedisError> {
-        #[cfg(feature = "tls")]
-        return self.tls.client(info);
-        #[cfg(not(feature = "tls"))]
-        Client::open(info)
+        })?;
+        if self.node.is_none() { self.tls.check() } else { Ok(()) }
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.
+    ///
+    /// [`Pem::file`](super::Pem::file) is read for each connection.
     #[cfg(feature = "tls")]
-    pub fn tls_root_ca(mut self, pem: impl Into<Vec<u8>>) -> Self {
+    pub fn tls_root_ca(mut self, pem: impl Into<super::Pem>) -> Self {
         self.tls.root_ca = Some(pem.into());
         self
     }
 
     /// The certificate and key to show to the server, in PEM. Default: none.
+    ///
+    /// [`Pem::file`](super::Pem::file) is read for each connection.
     #[cfg(feature = "tls")]
     pub fn tls_client_certificate(
         mut self,
-        certificate: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
+        certificate: impl Into<super::Pem>,
+        key: impl Into<super::Pem>,
     ) -> Self {
         self.tls.client = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// What errors call these settings. Default: the functions.
+    #[cfg(feature = "tls")]
+    #[doc(hidden)]
+    pub fn tls_names(
+        mut self,
+        ca: &'static str,
+        certificate: &'static str,
+        key: &'static str,
+    ) -> Self {
+        self.tls.names = super::tls::TlsNames { ca, certificate, key };
         self
     }
 }

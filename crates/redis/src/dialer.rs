@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::{OptionFuture, join};
-use leasehold_core::{Clock, Instant, StoreError, within};
+use leasehold_core::{Clock, Instant, StoreError, StoreErrorKind, within};
 use redis::{
     AsyncConnectionConfig, Client, PushInfo,
     aio::{AsyncPushSender, MultiplexedConnection},
@@ -114,13 +114,13 @@ impl Dialer {
         heard: impl AsyncPushSender,
     ) -> Result<Dialed, NotDialed> {
         let clock = &*self.clock;
-        let client = self.login.client(client, clock, deadline).await?;
+        let client = self.login.client(&client, clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
         let dialing = async {
-            let mut connection = self.login.connect(&client, &config).await?;
+            let mut connection = self.login.connect(&client, &config, clock).await?;
             let connected_at = clock.now();
             // First what the server is: Clusters and Sentinels refuse to select a database.
             check_server(&mut connection, self.node.is_some()).await?;
@@ -161,8 +161,24 @@ impl Dialer {
         dialed.map_err(|failed| {
             let failed = if was_there { failed.for_now() } else { failed };
             let NotDialed { error, .. } = failed;
-            NotDialed { error: self.named_in(epoch, error), ..failed }
+            NotDialed { error: self.announced(self.named_in(epoch, error)), ..failed }
         })
+    }
+
+    /// The same error of a connection that could not be made. Of a node whose address nobody wrote, it says where
+    /// the address comes from.
+    pub(super) fn announced(&self, error: StoreError) -> StoreError {
+        let Some(teller) = self.node.as_ref().and_then(|node| node.announced_to.as_ref()) else {
+            return error;
+        };
+        if error.is_answer() || error.kind() != StoreErrorKind::Definite {
+            return error;
+        }
+        let at = format!("{}, which the Cluster announces, as {teller} says", self.endpoint);
+        error.from_endpoint(at).with_remedy(
+            "check that the node runs; if it cannot be reached at this address from here, set its \
+             `cluster-announce-ip`, or `cluster-announce-hostname` and `cluster-preferred-endpoint-type hostname`",
+        )
     }
 
     /// Whether `ASKING` is sent before each command.

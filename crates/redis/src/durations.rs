@@ -24,6 +24,8 @@ pub(crate) const FINDING_LASTS: Duration = Duration::from_secs(1);
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_millis(50);
 /// How long a server may take that was fine before, until others are asked or heard.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a TLS handshake may take until the server is asked without TLS whether it speaks none.
+pub(crate) const SLOW_HANDSHAKE: Duration = Duration::from_millis(700);
 /// For how long a proof of a master counts. A call that is under way for as long again still runs
 /// within a second of a demotion.
 pub(crate) const PROOF_LASTS: Duration = Duration::from_millis(500);

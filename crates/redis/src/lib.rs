@@ -47,6 +47,11 @@ mod subscriber;
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(not(feature = "tls"))]
+mod without_tls;
+
+#[cfg(not(feature = "tls"))]
+use without_tls as tls;
 
 // The libraries whose values appear in this API.
 #[cfg(feature = "deadpool")]
@@ -73,3 +78,5 @@ pub use script::{Script, ScriptCall, evaluate, millis};
 pub use sentinel::{MasterVerdict, client_of, decide, unreachable_one};
 pub use store::{RedisStore, probe};
 pub use subscriber::{NextDialer, Subscriptions};
+#[cfg(feature = "tls")]
+pub use tls::Pem;

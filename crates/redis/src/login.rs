@@ -3,22 +3,26 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt;
 use leasehold_core::{Clock, Instant, StoreError, StoreErrorKind, within};
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, RedisConnectionInfo,
-    RedisError, Value, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ProtocolVersion,
+    RedisConnectionInfo, RedisError, Value, aio::MultiplexedConnection,
 };
+use tokio::select;
 
 use super::{
     classify::{NotDialed, classify_dial, is_login},
     config::RedisConfig,
     credentials::CredentialsProvider,
     role::not_greeted,
+    tls::TlsSettings,
 };
+use crate::durations::SLOW_HANDSHAKE;
 
-/// How a connection is set up: its credentials, its database and its name. The client library sends
+/// How a connection is set up: its credentials, its certificates, its database and its name. The client library sends
 /// user and password of the address in its `HELLO`; a provider is asked for each connection.
 #[derive(Clone)]
 pub(super) struct Login {
     provider: Option<Arc<dyn CredentialsProvider>>,
+    tls: TlsSettings,
     db: i64,
     client_name: String,
 }
@@ -35,27 +39,38 @@ impl Login {
         };
         let settings = settings.set_skip_set_lib_name().set_protocol(ProtocolVersion::RESP3);
         let (db, client_name) = (info.redis_settings().db(), config.client_name.clone());
-        (Self { provider, db, client_name }, info.clone().set_redis_settings(settings))
+        (
+            Self { provider, tls: config.tls.clone(), db, client_name },
+            info.clone().set_redis_settings(settings),
+        )
     }
 
-    /// The client that makes the next connection: the given one, with the credentials of a
-    /// provider. `Definite` when the provider fails, or has no answer by the deadline.
+    /// The client that makes the next connection: the given one, with the credentials of a provider, and
+    /// with the certificates that there are now. `Definite` when the provider fails, or has no answer by the
+    /// deadline, or when the certificates cannot be used any more.
     pub(super) async fn client(
         &self,
-        client: Client,
+        client: &Client,
         clock: &dyn Clock,
         deadline: Instant,
     ) -> Result<Client, StoreError> {
-        let Some(provider) = &self.provider else { return Ok(client) };
+        let info = client.get_connection_info().clone();
+        self.tls.client(self.with_credentials(info, clock, deadline).await?)
+    }
+
+    async fn with_credentials(
+        &self,
+        info: ConnectionInfo,
+        clock: &dyn Clock,
+        deadline: Instant,
+    ) -> Result<ConnectionInfo, StoreError> {
+        let Some(provider) = &self.provider else { return Ok(info) };
         let asked_at = clock.now();
         // The provider is code of others: its panic must not look like the end of the tokio
         // runtime.
         let asking = AssertUnwindSafe(async { provider.credentials().await }).catch_unwind();
         let how = match within(clock, deadline, asking).await {
-            Some(Ok(Ok(credentials))) => {
-                let info = credentials.on(client.get_connection_info().clone());
-                return Client::open(info).map_err(|error| classify_dial(&error));
-            }
+            Some(Ok(Ok(credentials))) => return Ok(credentials.on(info)),
             Some(Ok(Err(error))) => format!("failed: {error}"),
             Some(Err(_panic)) => "panicked".into(),
             None => {
@@ -72,12 +87,23 @@ impl Login {
         &self,
         client: &Client,
         config: &AsyncConnectionConfig,
+        clock: &dyn Clock,
     ) -> Result<MultiplexedConnection, NotDialed> {
-        let connected = client.get_multiplexed_async_connection_with_config(config).await;
+        let info = client.get_connection_info();
+        let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        let asking_without_tls = async {
+            clock.sleep_until(clock.now() + SLOW_HANDSHAKE).await;
+            TlsSettings::answered_without(info).await
+        };
+        let connected = select! {
+            biased;
+            connected = client.get_multiplexed_async_connection_with_config(config) => connected,
+            has_no_tls = asking_without_tls, if is_tls => return Err(has_no_tls),
+        };
         // The client library asks for RESP3 before anything else.
         connected.map_err(|error| match self.refused(&error) {
             Some(refused) => refused.into(),
-            None => not_greeted(error),
+            None => self.tls.told(is_tls, &error).unwrap_or_else(|| not_greeted(error)),
         })
     }
 

@@ -5,19 +5,21 @@ use redis::RedisError;
 
 use super::classify::{NO_COMMAND, SEE_LOG, classify};
 
+/// How the error of a needed command begins.
+const REFUSES: &str = "the server, or a proxy before it, refuses";
+
 /// The error of a command that each connection or the check at connect runs. An answer of which nobody knows
 /// that it passes lasts: an operator has renamed the command away, or a proxy before the server does not
 /// know it. Then the error names the command, and what needs it.
 #[must_use]
 pub fn needed(command: &str, refused: StoreError) -> StoreError {
-    if !refused.is_answer() || ![SEE_LOG, NO_COMMAND].contains(&refused.remedy()) {
+    let is_known = ![SEE_LOG, NO_COMMAND].contains(&refused.remedy());
+    // A connection that could not be made has named its own command.
+    if is_known || !refused.is_answer() || refused.what().starts_with(REFUSES) {
         return refused;
     }
-    let (command, words) = tried(refused.what()).unwrap_or((command, refused.what()));
-    let what = format!(
-        "the server, or a proxy before it, refuses {command}, which {}: {words}",
-        purpose(command)
-    );
+    let (command, words) = tried(refused.what()).unwrap_or_else(|| (command, refused.what()));
+    let what = format!("{REFUSES} {command}, which {}: {words}", purpose(command));
     refused.lasting(what, NO_COMMAND)
 }
 
@@ -85,6 +87,13 @@ mod tests {
             assert!(text.contains(names) && text.contains("rename-command"), "{text}");
             assert!(!text.contains("unknown; "), "{text}");
         }
+    }
+
+    #[test]
+    fn a_connection_names_its_own_command_alone() {
+        let error = make_extension_error("ERR".into(), Some("not here".into()));
+        let told = needed("HELLO", classify(&error));
+        assert_eq!(needed("EVAL", told.clone()), told);
     }
 
     #[test]

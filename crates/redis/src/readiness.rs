@@ -73,7 +73,7 @@ impl Readiness {
         // Boxed: otherwise the future of every command would have room for it.
         let attempt = Box::pin(within(&*self.dialer.clock, deadline, self.attempt())).await;
         attempt.unwrap_or_else(|| {
-            not_in_time().map_err(|error| error.from_endpoint(&*self.dialer.endpoint))
+            not_in_time().map_err(|error| self.dialer.announced(self.dialer.named(error)))
         })
     }
 

@@ -30,10 +30,10 @@ impl Route {
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, RedisError> {
         if let Some(group) = config.address.sentinels() {
-            return Sentinels::new(config, group, info, Arc::clone(clock))
-                .map(|group| Self::Group(Arc::new(group)));
+            let group = Sentinels::new(config, group, info, Arc::clone(clock));
+            return Ok(Self::Group(Arc::new(group)));
         }
-        let client = Box::new(config.client(info)?);
+        let client = Box::new(Client::open(info)?);
         Ok(match &config.node {
             None => Self::Server(client, Arc::new(OneMaster::new(Arc::clone(clock)))),
             Some(node) => Self::Node(client, Arc::clone(&node.mastership)),

@@ -1,6 +1,7 @@
 //! Locks on a Cluster: where a lease lives after a failover, and while its slot moves; and how a
 //! process finds that out.
 
+mod announced;
 mod bad_network;
 mod failover;
 mod gathered;

@@ -38,7 +38,7 @@ async fn a_command_that_was_renamed_away_is_named_with_what_needs_it() {
         assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
         let refuses = format!("refuses {command}, which ");
         names(&text, &[&refuses, purpose, "nknown", UNDO, &address]);
-        assert!(!text.contains("unknown; ") && !text.contains("log"), "{text}");
+        assert!(!text.contains("unknown; ") && text.matches("refuses").count() == 1, "{text}");
     }
 }
 

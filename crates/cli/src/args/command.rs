@@ -43,15 +43,16 @@ pub(crate) struct ServerArgs {
     /// A file with the password, which is read for each connection [default: REDIS_PASSWORD]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-    /// The certificate authority to trust for TLS, in PEM [default: those of the system]
+    /// The certificate authority to trust for TLS, in PEM, read for each connection [default: those of
+    /// the system]
     #[cfg(feature = "tls")]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
-    /// The certificate to show to the server, in PEM
+    /// The certificate to show to the server, in PEM, read for each connection
     #[cfg(feature = "tls")]
     #[arg(long, global = true, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The key of that certificate, in PEM
+    /// The key of that certificate, in PEM and without a passphrase
     #[cfg(feature = "tls")]
     #[arg(long, global = true, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,

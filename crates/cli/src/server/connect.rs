@@ -1,7 +1,7 @@
 use std::env;
-#[cfg(feature = "tls")]
-use std::{fs, path::Path};
 
+#[cfg(feature = "tls")]
+use leasehold::redis::Pem;
 use leasehold::{
     LockRuntime, LockRuntimeBuilder, Strictness,
     error::ConnectError,
@@ -27,7 +27,7 @@ pub(crate) fn settings(
     }
     let builder = with_login(builder, args)?;
     #[cfg(feature = "tls")]
-    let builder = with_tls(builder, args)?;
+    let builder = with_tls(builder, args);
     Ok((builder, address))
 }
 
@@ -80,23 +80,15 @@ fn with_login(
 }
 
 #[cfg(feature = "tls")]
-fn with_tls(
-    mut builder: LockRuntimeBuilder,
-    args: &ServerArgs,
-) -> Result<LockRuntimeBuilder, CliError> {
+fn with_tls(builder: LockRuntimeBuilder, args: &ServerArgs) -> LockRuntimeBuilder {
+    let mut builder = builder.tls_names("--tls-ca", "--tls-cert", "--tls-key");
     if let Some(file) = &args.tls_ca {
-        builder = builder.tls_root_ca(pem("--tls-ca", file)?);
+        builder = builder.tls_root_ca(Pem::file(file));
     }
     if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        builder =
-            builder.tls_client_certificate(pem("--tls-cert", certificate)?, pem("--tls-key", key)?);
+        builder = builder.tls_client_certificate(Pem::file(certificate), Pem::file(key));
     }
-    Ok(builder)
-}
-
-#[cfg(feature = "tls")]
-fn pem(option: &str, file: &Path) -> Result<Vec<u8>, CliError> {
-    fs::read(file).map_err(|error| password::unreadable(option, file, &error))
+    builder
 }
 
 /// Connects, and says where to when it cannot.

@@ -12,7 +12,10 @@ const LONGEST: u64 = 65_536;
 /// The password in a file, without the line breaks at its end.
 pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
     const OPTION: &str = "--password-file";
-    let failed = |error: io::Error| unreadable(OPTION, path, &error);
+    let failed = |error: io::Error| {
+        let what = format!("cannot be read ({error}): name a file that this user may read");
+        unusable(OPTION, path, &what)
+    };
     // Reads one byte too many, to notice a file that is too long, and no more: `/dev/zero` has no end.
     let mut password = String::new();
     let file = File::open(path).map_err(failed)?;
@@ -26,12 +29,6 @@ pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
         return Err(unusable(OPTION, path, "is empty: write the password into it"));
     }
     Ok(password.to_owned())
-}
-
-/// The file of an option that this user cannot read.
-pub(super) fn unreadable(option: &str, file: &Path, error: &io::Error) -> CliError {
-    let what = format!("cannot be read ({error}): name a file that this user may read");
-    unusable(option, file, &what)
 }
 
 fn unusable(option: &str, file: &Path, what: &str) -> CliError {

@@ -13,6 +13,7 @@ mod output;
 mod password;
 mod release;
 mod run;
+mod setups;
 mod support;
 mod top;
 mod topologies;

@@ -14,15 +14,16 @@ pub(super) async fn ask(
     info: &ConnectionInfo,
     name: &str,
 ) -> Result<Option<NamedMaster>, String> {
-    let client = client_of(config, info, config.address.info());
-    let client = client.map_err(|error| unreachable_one(&error))?;
+    let client = client_of(config, info);
+    let client = client.map_err(|error| unreachable_one(config, &error))?;
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(config.connect_timeout))
         .set_response_timeout(None);
     let until = clock.now() + config.connect_timeout;
     let connecting = client.get_multiplexed_async_connection_with_config(&settings);
     let connected = within(&**clock, until, connecting).await;
-    let connection = connected.ok_or("it is silent")?.map_err(|error| unreachable_one(&error))?;
+    let connected = connected.ok_or("it is silent")?;
+    let connection = connected.map_err(|error| unreachable_one(config, &error))?;
     // It has the connect timeout for all its answers.
     let client = ServerClient::new(connection, Arc::clone(clock), config.connect_timeout / 2);
     let question = |what: &str| cmd("SENTINEL").arg(what).arg(name).take();

@@ -9,7 +9,9 @@ use std::{
 };
 
 use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
-use redis::{AsyncConnectionConfig, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection,
+};
 use tokio::{sync, task::JoinSet};
 
 use super::{
@@ -86,13 +88,13 @@ impl Prober {
     /// The view of the node that answered last, if it is not behind a known one. Otherwise, and
     /// where several are to be heard, the one that is [chosen](choose) of theirs.
     ///
-    /// It fails when none is to be believed.
+    /// It fails when none is to be believed. With the view comes who told it.
     pub(super) async fn probe(
         self: &Arc<Self>,
         endpoints: Vec<Endpoint>,
         known: KnownCluster<'_>,
         wanted: Wanted,
-    ) -> Result<View, StoreError> {
+    ) -> Result<(View, Endpoint), StoreError> {
         let is_newest = |view: &View| {
             known.view.is_none_or(|known| view.is_of(known) && !known.is_better_than(view))
         };
@@ -105,14 +107,16 @@ impl Prober {
             if let Some(Ok(view)) = within(&*self.clock, until, viewing).await
                 && is_newest(&view)
             {
+                let teller = endpoint.clone();
                 *self.kept.lock().await = Some(AskedNode { endpoint, connection });
                 self.found();
-                return Ok(view);
+                return Ok((view, teller));
             }
         }
         let (view, asked) = self.ask_several(endpoints, known, wanted).await?;
+        let teller = asked.endpoint.clone();
         *self.kept.lock().await = Some(asked);
-        Ok(view)
+        Ok((view, teller))
     }
 
     async fn ask_several(
@@ -221,13 +225,13 @@ impl Prober {
 
     async fn ask(&self, endpoint: Endpoint) -> Result<(View, AskedNode), NotDialed> {
         let deadline = self.clock.now() + self.config.connect_timeout;
-        let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
+        let client = endpoint.info(&self.template).and_then(Client::open);
         let client = client.map_err(|error| classify_dial(&error))?;
-        let client = self.login.client(client, &*self.clock, deadline).await?;
+        let client = self.login.client(&client, &*self.clock, deadline).await?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None);
-        let mut connection = self.login.connect(&client, &config).await?;
+        let mut connection = self.login.connect(&client, &config, &*self.clock).await?;
         self.login.set_up(&mut connection).await?;
         let view = view_of(&mut connection, &endpoint).await?;
         Ok((view, AskedNode { endpoint, connection }))
@@ -307,7 +311,8 @@ pub async fn masters(
 ) -> Result<Vec<ClusterMaster>, StoreError> {
     let seeds = config.address.cluster().unwrap_or_default().to_vec();
     let nothing = KnownCluster { view: None, longest: Duration::ZERO };
-    let view = Arc::new(Prober::new(config, clock)).probe(seeds, nothing, Wanted::All).await?;
+    let probing = Arc::new(Prober::new(config, clock));
+    let (view, _) = probing.probe(seeds, nothing, Wanted::All).await?;
     let mut masters = BTreeMap::<Endpoint, Vec<_>>::new();
     for (slots, endpoint) in view.owners {
         masters.entry(endpoint).or_default().push(slots);

@@ -199,7 +199,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
     /// A node has named another one as the owner of a slot.
     pub(super) fn moved(&self, slot: u16, to: &Endpoint) -> Result<(), StoreError> {
         let mut state = self.state.lock();
-        let node = state.node_at(self, to, &[slot..=slot])?;
+        let node = state.node_at(self, to, &[slot..=slot], None)?;
         state.owners.moved(slot, node);
         drop(state);
         self.hint.notify_one();
@@ -207,7 +207,7 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
     }
 
     pub(super) fn node_at(&self, endpoint: &Endpoint) -> Result<Arc<ClusterNode<N>>, StoreError> {
-        self.state.lock().node_at(self, endpoint, &[])
+        self.state.lock().node_at(self, endpoint, &[], None)
     }
 
     /// A node did not answer, or a slot has no owner.
@@ -299,14 +299,14 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         let first = turn % endpoints.len().max(1);
         endpoints.rotate_left(first);
         let known = KnownCluster { view: known.as_ref(), longest: self.longest() };
-        let view = self.prober.probe(endpoints, known, wanted).await?;
-        self.settle(view)?;
+        let (view, teller) = self.prober.probe(endpoints, known, wanted).await?;
+        self.settle(view, &teller.to_string().into())?;
         self.refreshes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Stores a new view.
-    fn settle(&self, view: View) -> Result<(), StoreError> {
+    /// Stores a new view, and who told it.
+    fn settle(&self, view: View, teller: &Arc<str>) -> Result<(), StoreError> {
         let mut left = Vec::new();
         let mut state = self.state.lock();
         let is_new = state.owners.settle(&view);
@@ -320,11 +320,14 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
             slots.entry(endpoint).or_default().push(range.clone());
         }
         for (endpoint, ranges) in &slots {
-            state.node_at(self, endpoint, ranges)?.owns(ranges);
+            state.node_at(self, endpoint, ranges, Some(teller))?.owns(ranges);
         }
         let mut masters = Vec::with_capacity(view.owners.len());
         for (range, endpoint) in &view.owners {
-            masters.push((range.clone(), state.node_at(self, endpoint, &slots[endpoint])?));
+            masters.push((
+                range.clone(),
+                state.node_at(self, endpoint, &slots[endpoint], Some(teller))?,
+            ));
         }
         let is_owner = |endpoint: &Endpoint| slots.contains_key(endpoint);
         state.nodes.retain(|endpoint, node| {
@@ -387,6 +390,7 @@ impl<N> TopologyState<N> {
         topology: &ClusterTopology<N>,
         endpoint: &Endpoint,
         slots: &[RangeInclusive<u16>],
+        teller: Option<&Arc<str>>,
     ) -> Result<Arc<ClusterNode<N>>, StoreError> {
         if let Some(node) = self.nodes.get(endpoint)
             && (node.has_slots || slots.is_empty())
@@ -396,7 +400,10 @@ impl<N> TopologyState<N> {
         let template: &ConnectionInfo = topology.config.address.info();
         let info = endpoint.info(template).map_err(|error| classify_dial(&error))?;
         let members = Arc::clone(&topology.members);
-        let settings = NodeSettings { members, ..NodeSettings::default() };
+        let is_written =
+            topology.config.address.cluster().is_some_and(|all| all.contains(endpoint));
+        let announced_to = teller.filter(|_| !is_written).cloned();
+        let settings = NodeSettings { members, announced_to, ..NodeSettings::default() };
         let mut config = topology.config.clone();
         config.address = RedisAddress::of_node(info);
         config.node = Some(settings.clone());

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     ballot::{FoundMaster, MasterVerdict, decide},
-    member::{Sentinel, client_of},
+    member::{Sentinel, with_tcp_settings},
 };
 use crate::{
     address::SentinelGroup,
@@ -57,14 +57,14 @@ impl Sentinels {
         group: &SentinelGroup,
         template: ConnectionInfo,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, RedisError> {
+    ) -> Self {
         let hint = Arc::new(Notify::new());
         let member = |info: &ConnectionInfo| {
-            let client = client_of(config, info, &template)?;
-            Ok(Arc::new(Sentinel::new(client, config.connect_timeout, Arc::clone(&hint))))
+            let info = with_tcp_settings(info, &template);
+            Arc::new(Sentinel::new(config.clone(), info, Arc::clone(&hint)))
         };
-        let members = group.sentinels.iter().map(member).collect::<Result<_, RedisError>>()?;
-        Ok(Self {
+        let members = group.sentinels.iter().map(member).collect();
+        Self {
             members,
             name: group.master.clone(),
             template,
@@ -75,7 +75,7 @@ impl Sentinels {
             master: Mutex::default(),
             epochs: Epochs::default(),
             hint,
-        })
+        }
     }
 
     /// Where the master of an epoch is, unless another one is known by now.
@@ -144,7 +144,7 @@ impl Sentinels {
         match decide(&answers, listed, last.as_ref()) {
             MasterVerdict::Named(endpoint) => self.settle(refresh, &endpoint),
             _ => Err(match failed {
-                Some(error) if answers.is_empty() => unreachable(&error),
+                Some(error) if answers.is_empty() => unreachable(&self.config, &error),
                 _ => open_question(answers.len(), listed),
             }),
         }
@@ -159,7 +159,7 @@ impl Sentinels {
             master.found = found;
             return Ok((client, self.epochs.now()));
         }
-        let client = endpoint.info(&self.template).and_then(|info| self.config.client(info));
+        let client = endpoint.info(&self.template).and_then(Client::open);
         let client = client.map_err(|error| classify_dial(&error))?;
         *master = LastMaster { found, client: Some(client.clone()) };
         let epoch = self.epochs.advance();
@@ -202,16 +202,17 @@ impl Sentinels {
 }
 
 /// Why one Sentinel did not answer, in a sentence that names it.
-pub fn unreachable_one(error: &RedisError) -> String {
-    let failed = unreachable(error);
+pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> String {
+    let failed = unreachable(config, error);
     let what = failed.what();
     let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": "));
     why.unwrap_or(what).to_owned()
 }
 
 /// Why no Sentinel answered, or one.
-fn unreachable(error: &RedisError) -> StoreError {
-    let failed = classify_dial(error);
+fn unreachable(config: &RedisConfig, error: &RedisError) -> StoreError {
+    let of_tls = config.tls.told(false, error).map(|not_dialed| not_dialed.error);
+    let failed = of_tls.unwrap_or_else(|| classify_dial(error));
     let no_sentinel = failed.what().contains("unknown command");
     let (what, remedy) = if is_login(error) {
         ("Sentinels refuse the login", "write their login as ?sentinel_user=…&sentinel_pass=…")
@@ -243,7 +244,7 @@ mod tests {
         let config = RedisConfig::new("redis+sentinel://a,b,c/m").unwrap();
         let info = config.address.info().clone();
         let sentinels = config.address.sentinels().unwrap();
-        let group = Sentinels::new(&config, sentinels, info, Arc::new(SystemClock)).unwrap();
+        let group = Sentinels::new(&config, sentinels, info, Arc::new(SystemClock));
         let at = |port| Endpoint { host: "h".into(), port };
         let (_, first) = group.settle(1, &at(1)).unwrap();
         let (_, second) = group.settle(3, &at(2)).unwrap();

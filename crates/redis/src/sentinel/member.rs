@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use redis::{
     AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError,
@@ -11,33 +11,38 @@ use crate::{config::RedisConfig, endpoint::Endpoint};
 /// The channel on which a Sentinel says that another server is the master.
 const SWITCHES: &str = "+switch-master";
 
-/// A client that connects to a Sentinel, with the TCP settings of `template`.
+/// A client that connects to a Sentinel once, with the certificates that there are now.
 ///
 /// # Errors
 ///
 /// [`RedisError`] when the address or a certificate cannot be used.
-pub fn client_of(
-    config: &RedisConfig,
-    info: &ConnectionInfo,
-    template: &ConnectionInfo,
-) -> Result<Client, RedisError> {
+pub fn client_of(config: &RedisConfig, info: &ConnectionInfo) -> Result<Client, RedisError> {
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
-    config.client(info.set_tcp_settings(template.tcp_settings().clone()))
+    // As an error of the client library, in which others come, too.
+    config.tls.client(info).map_err(|error| io::Error::other(error).into())
+}
+
+/// How to connect, with the TCP settings of `template`.
+pub(super) fn with_tcp_settings(
+    info: &ConnectionInfo,
+    template: &ConnectionInfo,
+) -> ConnectionInfo {
+    info.clone().set_tcp_settings(template.tcp_settings().clone())
 }
 
 /// One Sentinel, and the connection to it, which is kept.
 pub(super) struct Sentinel {
-    client: Client,
-    connect_timeout: Duration,
+    config: RedisConfig,
+    info: ConnectionInfo,
     connection: Mutex<Option<MultiplexedConnection>>,
     /// Notified when the Sentinel reports a switch, or its connection ends.
     hint: Arc<Notify>,
 }
 
 impl Sentinel {
-    pub(super) fn new(client: Client, connect_timeout: Duration, hint: Arc<Notify>) -> Self {
-        Self { client, connect_timeout, connection: Mutex::default(), hint }
+    pub(super) fn new(config: RedisConfig, info: ConnectionInfo, hint: Arc<Notify>) -> Self {
+        Self { config, info, connection: Mutex::default(), hint }
     }
 
     /// Asks where the master of a name is; `None` if the Sentinel knows no such name. Dropping the
@@ -66,11 +71,11 @@ impl Sentinel {
             Ok::<(), ()>(())
         };
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.connect_timeout))
+            .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
-        let mut connection =
-            self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let client = client_of(&self.config, &self.info)?;
+        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         // Only a hint: a user of the Sentinel may lack the right to it.
         let _ = connection.subscribe(SWITCHES).await;
         Ok(connection)

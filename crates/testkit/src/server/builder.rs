@@ -13,6 +13,8 @@ pub struct RedisServerBuilder {
     pub(super) variables: Vec<(String, String)>,
     /// Where the certificates of another server are.
     pub(super) authority: Option<PathBuf>,
+    /// Whether the server shows the certificate of its authority.
+    pub(super) is_its_authority: bool,
 }
 
 impl RedisServerBuilder {
@@ -23,6 +25,7 @@ impl RedisServerBuilder {
             args: Vec::new(),
             variables: Vec::new(),
             authority: None,
+            is_its_authority: false,
         }
     }
 
@@ -49,6 +52,12 @@ impl RedisServerBuilder {
     /// As [`tls`](Self::tls), under the authority of another server.
     pub fn tls_under(mut self, other: &RedisServer) -> Self {
         self.authority = Some(other.folder().into());
+        self.tls()
+    }
+
+    /// As [`tls`](Self::tls), with the certificate of the authority as that of the server: clients refuse it.
+    pub fn tls_as_authority(mut self) -> Self {
+        self.is_its_authority = true;
         self.tls()
     }
 

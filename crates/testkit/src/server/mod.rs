@@ -14,6 +14,7 @@ mod version;
 pub(crate) use address::Address;
 pub(crate) use address::free_port;
 pub(crate) use admin::{LIMIT, connect_to, number_in, query};
+pub use authority::ClientPems;
 pub use builder::RedisServerBuilder;
 pub use redis_server::RedisServer;
 pub use replicated_pair::ReplicatedPair;

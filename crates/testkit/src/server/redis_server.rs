@@ -9,7 +9,10 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    authority::Authority, builder::RedisServerBuilder, launch::Launch, version::ServerVersion,
+    authority::{Authority, ClientPems},
+    builder::RedisServerBuilder,
+    launch::Launch,
+    version::ServerVersion,
 };
 use crate::{
     folder,
@@ -57,7 +60,8 @@ impl RedisServer {
 
     /// Starts what a builder describes.
     pub(super) fn start_as(builder: RedisServerBuilder) -> Self {
-        let RedisServerBuilder { program, address, args, variables, authority } = builder;
+        let RedisServerBuilder { program, address, args, variables, authority, is_its_authority } =
+            builder;
         let votes = address.is_node();
         let folder = if votes { folder::in_memory() } else { folder::on_disk() };
         let mut launch = Launch {
@@ -76,6 +80,7 @@ impl RedisServer {
         );
         let found = || match &authority {
             Some(other) => Authority::copied(other, folder.path()),
+            None if is_its_authority => Authority::alone_in(folder.path()),
             None => Authority::found_in(folder.path()),
         };
         let authority = address.is_tls().then(|| found().expect("a private authority is made"));
@@ -119,6 +124,23 @@ impl RedisServer {
     pub fn certificate(&self) -> (String, String) {
         let read = |name| fs::read_to_string(self.folder().join(name)).expect("a server with TLS");
         (read("server.pem"), read("server.key"))
+    }
+
+    /// Gives a server with TLS a new certificate of a new authority, which is the only one that it trusts then.
+    /// Open connections stay. Returns what a client needs from now on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the server has no TLS, or does not load it.
+    pub fn renew_certificates(&self) -> ClientPems {
+        let count = fs::read_dir(self.folder()).expect("the folder of the server").count();
+        let folder = self.folder().join(format!("renewed-{count}"));
+        let renewed = Authority::renewed_in(&folder, &self.certificate().1);
+        for (setting, name) in [("tls-ca-cert-file", "ca.pem"), ("tls-cert-file", "server.pem")] {
+            let file = folder.join(name).display().to_string();
+            self.command(&["CONFIG", "SET", setting, &file]);
+        }
+        renewed.expect("a private authority is made")
     }
 
     /// Where the server keeps its files.

@@ -1,0 +1,147 @@
+use std::{fmt, mem};
+
+use leasehold_core::{StoreError, StoreErrorKind};
+use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisError, TlsCertificates};
+
+use super::{
+    check::{Unfit, anchors, certificates, key, misfit},
+    fault, no_tls,
+    pem::Pem,
+};
+use crate::classify::{NotDialed, classify_dial};
+
+/// Whom to trust, who to be, and what the settings are called.
+#[derive(Clone, Default)]
+pub(crate) struct TlsSettings {
+    pub(crate) root_ca: Option<Pem>,
+    pub(crate) client: Option<(Pem, Pem)>,
+    pub(crate) names: TlsNames,
+}
+
+/// What the settings are called where the user writes them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TlsNames {
+    /// The certificate authority.
+    pub(crate) ca: &'static str,
+    /// The client's certificate.
+    pub(crate) certificate: &'static str,
+    /// The key of that certificate.
+    pub(crate) key: &'static str,
+}
+
+impl Default for TlsNames {
+    fn default() -> Self {
+        let client = "tls_client_certificate()";
+        Self { ca: "tls_root_ca()", certificate: client, key: client }
+    }
+}
+
+impl TlsSettings {
+    /// Reads what was given, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] of kind `Config` that names the first part that cannot be used.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.read().map(drop)
+    }
+
+    /// A client with what is there now, for one connection. An error is `Definite`: what was fit before may be
+    /// so again.
+    pub(crate) fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
+        let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+        if is_tls {
+            install_crypto();
+        }
+        let made = if is_tls && (self.root_ca.is_some() || self.client.is_some()) {
+            let certificates = self.read().map_err(|unfit| {
+                let again = "it is read again for the next connection";
+                let remedy = format!("{}; {again}", unfit.remedy());
+                let what = format!("cannot connect to Redis: {}", unfit.what());
+                StoreError::new(StoreErrorKind::Definite, what, remedy)
+            })?;
+            Client::build_with_tls(info, certificates)
+        } else {
+            // A client that the user made may have certificates of its own.
+            Client::open(info)
+        };
+        made.map_err(|error| classify_dial(&error))
+    }
+
+    /// What a failure of a handshake means, and what to do about it; `None` if it was none.
+    pub(crate) fn told(&self, is_tls: bool, error: &RedisError) -> Option<NotDialed> {
+        fault::told(self, is_tls, error)
+    }
+
+    /// Completes when the server at an address is known not to speak TLS, although the address asks for it:
+    /// then it answers without. It sends no secret.
+    pub(crate) async fn answered_without(info: &ConnectionInfo) -> NotDialed {
+        no_tls::answered_without(info).await
+    }
+
+    fn read(&self) -> Result<TlsCertificates, StoreError> {
+        let TlsNames { ca, certificate, key } = self.names;
+        let root_cert = self.root_ca.as_ref().map(|pem| fit(pem, ca, anchors)).transpose()?;
+        let client_tls = match &self.client {
+            Some((one, other)) => {
+                let both = || pair((one, certificate), (other, key));
+                // They are renewed one after the other.
+                Some(both().or_else(|_| both())?)
+            }
+            None => None,
+        };
+        Ok(TlsCertificates { client_tls, root_cert })
+    }
+}
+
+/// A text that passes a check.
+fn fit<T>(
+    pem: &Pem,
+    setting: &str,
+    check: impl FnOnce(&[u8]) -> Result<T, Unfit>,
+) -> Result<Vec<u8>, StoreError> {
+    let read = pem.read().map_err(|error| {
+        let what = format!("{} cannot be read ({error})", pem.named(setting));
+        StoreError::new(StoreErrorKind::Config, what, "give what this process may read")
+    })?;
+    check(&read).map(drop).map_err(|unfit| told(pem, setting, &unfit))?;
+    Ok(read)
+}
+
+/// A certificate, and a key that belongs to it.
+fn pair(
+    (one, certificate): (&Pem, &str),
+    (other, its_key): (&Pem, &str),
+) -> Result<ClientTlsConfig, StoreError> {
+    let (mut chain, mut secret) = (Vec::new(), None);
+    let client_cert = fit(one, certificate, |pem| certificates(pem).map(|found| chain = found))?;
+    let client_key = fit(other, its_key, |pem| key(pem).map(|found| secret = Some(found)))?;
+    install_crypto();
+    match secret.and_then(|secret| misfit(mem::take(&mut chain), secret)) {
+        Some(unfit) => Err(told(other, its_key, &unfit)),
+        None => Ok(ClientTlsConfig { client_cert, client_key }),
+    }
+}
+
+fn told(pem: &Pem, setting: &str, unfit: &Unfit) -> StoreError {
+    let what = format!("{} {}", pem.named(setting), unfit.what);
+    StoreError::new(StoreErrorKind::Config, what, unfit.remedy)
+}
+
+/// Installs a crypto provider when the process has none.
+fn install_crypto() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Fails only if another thread was faster, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+/// `Debug` shows files alone.
+impl fmt::Debug for TlsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSettings")
+            .field("root_ca", &self.root_ca)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,30 @@
+//! What stands for `tls` where the feature is off: addresses with TLS are refused earlier.
+
+use leasehold_core::StoreError;
+use redis::{Client, ConnectionInfo, RedisError};
+
+use crate::classify::{NotDialed, classify_dial};
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsSettings {
+    _none: (),
+}
+
+#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with TLS there are settings")]
+impl TlsSettings {
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    pub(crate) fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
+        Client::open(info).map_err(|error| classify_dial(&error))
+    }
+
+    pub(crate) fn told(&self, _: bool, _: &RedisError) -> Option<NotDialed> {
+        None
+    }
+
+    pub(crate) async fn answered_without(_: &ConnectionInfo) -> NotDialed {
+        std::future::pending().await
+    }
+}
