@@ -367,12 +367,12 @@ mod tests {
 
     #[test]
     fn a_lost_connection_is_indeterminate_but_a_failed_dial_is_not() {
-        let error = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        let error = RedisError::from(io::Error::from(io::ErrorKind::ConnectionReset));
         assert_eq!(classify(&error).kind(), Indeterminate);
         assert!(spoils_connection(&error));
         assert_eq!(classify_dial(&error).kind(), Definite);
         assert!(classify_dial(&error).remedy().contains("maxclients"));
-        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        let refused = RedisError::from(io::Error::from(io::ErrorKind::ConnectionRefused));
         assert_eq!(classify_dial(&refused).remedy(), NOT_THERE);
         assert!([error, refused].iter().all(|error| !classify(error).is_answer()));
     }
