@@ -360,10 +360,10 @@ impl Acquire {
             WaitLimit::For(wait) => wait,
             WaitLimit::Try | WaitLimit::Forever => Duration::ZERO,
         };
-        let (blocked_after, keep_idle) = (self.blocked_after, self.lock.keep_idle);
-        let Self { outage_patience, lock: ReentrantLock { engine, .. }, .. } = self;
-        let outage_patience = *outage_patience;
-        let timing = Timing { wait, outage_patience, blocked_after, keep_idle, ..engine.timing };
+        let (blocked_after, outage_patience) = (self.blocked_after, self.outage_patience);
+        let ReentrantLock { engine, keep_idle, .. } = &self.lock;
+        let keep_idle = *keep_idle;
+        let timing = Timing { wait, blocked_after, outage_patience, keep_idle, ..engine.timing };
         let ttl = self.ttl.map_or(Ok(timing.ttl), Ttl::new)?;
         let acks = self.replication.unwrap_or(timing.validated()?.acks);
         if self.max_hold == Some(Duration::ZERO) {
