@@ -180,8 +180,12 @@ impl Candidate<'_> {
             // Followers wait in the queue: no follower polls, and the next one is woken.
             let guard = match lock.acquire().wait_forever().await {
                 Ok(guard) => guard,
-                // The server has not answered for 5 s: wait on.
-                Err(AcquireError::Unavailable(_)) => continue,
+                // The server has not answered for 5 s: wait on. In an outage that lasts, the next acquire
+                // fails within 100 ms.
+                Err(AcquireError::Unavailable(_)) => {
+                    SystemClock.sleep_until(SystemClock.now() + Duration::from_secs(1)).await;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             match self.lead(&locks, guard, &mut is_first).await? {
