@@ -187,8 +187,12 @@ impl Candidate<'_> {
             // wrong with a wait of days, so none is reported.
             let guard = match lock.acquire().wait_forever().blocked_after(Duration::MAX).await {
                 Ok(guard) => guard,
-                // The server has not answered for 5 s: wait on.
-                Err(AcquireError::Unavailable(_)) => continue,
+                // The server has not answered for 5 s: wait on. In an outage that lasts, the next acquire
+                // fails within 100 ms.
+                Err(AcquireError::Unavailable(_)) => {
+                    SystemClock.sleep_until(SystemClock.now() + Duration::from_secs(1)).await;
+                    continue;
+                }
                 Err(AcquireError::ShutDown { .. }) => break,
                 Err(error) => return Err(error.into()),
             };

@@ -29,8 +29,8 @@ pub use leasehold_core::{
 #[doc(hidden)]
 pub use leasehold_core::{duration, is_printable, lease::HeardEnd, printable};
 pub use leasehold_reentrant_lock::{
-    Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, Footprint, Guard, HolderInfo, Lease,
-    ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
+    Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, Footprint, Guard, Health, HolderInfo,
+    Lease, ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,
 };
 pub use leasehold_watchdog::Lost;
 #[doc(hidden)]

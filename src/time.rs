@@ -1,3 +1,3 @@
 //! Time: the clock that tests replace.
 
-pub use leasehold_core::{Clock, Instant, SystemClock};
+pub use leasehold_core::{Clock, Instant, SystemClock, TokioClock};

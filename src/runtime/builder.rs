@@ -172,7 +172,9 @@ impl LockRuntimeBuilder {
     /// [`AcquireError::Unavailable`](crate::error::AcquireError::Unavailable), at least 10 ms, and
     /// never longer than its wait. Default: 5 s.
     ///
-    /// It does not limit the wait for a taken lock: while the server answers, waits go on.
+    /// In an outage it counts from the beginning, also for acquires that come later: once it is over, each of
+    /// them fails within 100 ms, or within four usual round trips if that is longer. It does not limit the
+    /// wait for a taken lock: while the server answers, waits go on.
     pub fn outage_patience(mut self, patience: Duration) -> Self {
         self.timing.outage_patience = patience;
         self
@@ -367,7 +369,9 @@ impl LockRuntimeBuilder {
                 return Err(ConnectError::Refused(Box::new(diagnosis)));
             }
         }
-        Ok(self.start(store, doctor, timing, id))
+        let runtime = self.start(store, doctor, timing, id);
+        runtime.engine.connected();
+        Ok(runtime)
     }
 
     /// Lets the nodes of a new quorum count at once: otherwise its first grant comes after the longest ttl
@@ -465,7 +469,9 @@ impl LockRuntimeBuilder {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let clock = executor.clock(Arc::clone(&self.clock));
         let store = Arc::new(BoundedStore::new(store, clock));
-        Ok(self.start(store, Doctor { examiner: None, executor }, timing, id))
+        let runtime = self.start(store, Doctor { examiner: None, executor }, timing, id);
+        runtime.engine.connected();
+        Ok(runtime)
     }
 
     fn start(

@@ -7,7 +7,8 @@ use leasehold_core::{
 use leasehold_doctor::Diagnosis;
 use leasehold_redis::{AddressError, RedisAddress};
 use leasehold_reentrant_lock::{
-    AllLocks, Engine, Footprint, LockList, Once, Owner, ReentrantLock, ShutdownReport, WaitGraph,
+    AllLocks, Engine, Footprint, Health, LockList, Once, Owner, ReentrantLock, ShutdownReport,
+    WaitGraph,
 };
 
 use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Doctor};
@@ -195,6 +196,35 @@ impl LockRuntime {
     /// Counts the entries that the runtime keeps in memory.
     pub fn footprint(&self) -> Footprint {
         self.engine.footprint()
+    }
+
+    /// Returns how this runtime is: whether its server answers, how many leases are at risk, and whether
+    /// it drains. For readiness probes, see the guide [health](crate::guide::health).
+    ///
+    /// It tells what the runtime knows: it sends nothing, and does not wait. From the first call on, the
+    /// runtime sends the server one small command if nothing was heard of it for two seconds, so that an
+    /// outage shows also when nobody uses a lock; a lazy runtime connects for it. An outage shows
+    /// within a second while commands are sent, and otherwise within 5 s.
+    ///
+    /// A server that answers with errors, because it is full or loads its data, counts as one that
+    /// answers.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use leasehold::LockRuntime;
+    ///
+    /// let locks = LockRuntime::embedded()?;
+    /// assert!(locks.health().is_ready());
+    /// locks.drain(Duration::ZERO).await;
+    /// let health = locks.health();
+    /// assert!(!health.is_ready(), "{health}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn health(&self) -> Health {
+        self.engine.health()
     }
 
     /// Examines the servers for what endangers a promise: version, rights, scripts, eviction,

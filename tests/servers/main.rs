@@ -25,11 +25,13 @@ mod everywhere;
 mod failovers;
 mod faults;
 mod forked_calls;
+mod health;
 mod list;
 mod longest_times;
 mod main_returns;
 mod once;
 mod own_thread;
+mod paused_clock;
 #[cfg(feature = "postgres")]
 mod postgres_gate;
 mod quorum;

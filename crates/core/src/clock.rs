@@ -6,10 +6,14 @@ use std::{
     num::NonZeroU64,
     ops::{Add, Sub},
     pin::Pin,
+    sync::{LazyLock, Once},
+    thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::durations::LONGEST_NAP;
+use tokio::{runtime::Handle, sync::oneshot};
+
+use crate::durations::{AN_HOUR, LONGEST_NAP};
 
 /// A future that a [`Clock`] resolves when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -128,6 +132,9 @@ const fn saturating_nanos(duration: Duration) -> u64 {
 /// behaviour in suspend is the platform's own (`docs/guarantees.md`). All processes of a Unix machine
 /// have one origin. Timers stop in suspend, so a sleeping task reads the clock again every five
 /// seconds.
+///
+/// It sleeps by timers of tokio. Where these do not follow it, because tokio's clock is paused or there is
+/// no tokio runtime, it sleeps on threads instead. In tests without a server, see [`TokioClock`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -138,19 +145,116 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, at: Instant) -> Sleep {
         Box::pin(async move {
+            let mut has_timers = Handle::try_current().is_ok();
             loop {
-                let left = at.saturating_since(boot_time());
+                let now = boot_time();
+                let left = at.saturating_since(now);
                 if left.is_zero() {
                     return;
                 }
-                tokio::time::sleep(left.min(LONGEST_NAP)).await;
+                let nap = left.min(LONGEST_NAP);
+                if has_timers {
+                    tokio::time::sleep(nap).await;
+                    has_timers = boot_time().saturating_since(now) >= nap / 2;
+                    if !has_timers {
+                        warn_of_paused_clock();
+                    }
+                } else {
+                    sleep_on_thread(nap).await;
+                }
             }
         })
     }
 
     fn unix_time(&self) -> Duration {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+        unix_time()
     }
+}
+
+/// Each timer of tokio ends at once while its clock is paused: to set them again and again would keep a
+/// core busy.
+async fn sleep_on_thread(nap: Duration) {
+    let (done, over) = oneshot::channel::<()>();
+    let sleep = move || {
+        thread::sleep(nap);
+        drop(done);
+    };
+    if thread::Builder::new().name("leasehold-nap".into()).spawn(sleep).is_ok() {
+        // An error says that the thread is done.
+        let _ = over.await;
+    } else {
+        // The system has no thread to spare.
+        tokio::task::yield_now().await;
+    }
+}
+
+fn warn_of_paused_clock() {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!(
+            "tokio's clock ran ahead of the machine's: it is paused, or a test has moved it; so timeouts of tokio \
+             end early, and waits and leases of Leasehold take their real time; in a test without a server, let \
+             the lock runtime follow tokio's clock: LockRuntime::builder().clock(Arc::new(TokioClock::current()))"
+        );
+    });
+}
+
+/// The clock of tokio, for tests: it is paused, and jumps ahead, where tokio's does, as under
+/// `#[tokio::test(start_paused = true)]`.
+///
+/// It is for lock runtimes without a server, and for their stores. Beside a server it is wrong: a paused
+/// clock jumps to the next timeout while an answer of the server is on its way.
+#[derive(Debug, Clone)]
+pub struct TokioClock(Option<Handle>);
+
+impl TokioClock {
+    /// The clock of the tokio runtime in which it is called; outside of one, that of this machine, which
+    /// is never paused.
+    pub fn current() -> Self {
+        Self(Handle::try_current().ok())
+    }
+
+    /// What the clock of the runtime shows, wherever this is called.
+    fn inside<T>(&self, look: impl FnOnce() -> T) -> T {
+        let _inside = self.0.as_ref().map(Handle::enter);
+        look()
+    }
+}
+
+/// When all clocks of tokio began, and the Unix time then: well before any of them was paused.
+static TOKIO_ORIGIN: LazyLock<(std::time::Instant, Duration)> = LazyLock::new(|| {
+    let now = std::time::Instant::now();
+    match now.checked_sub(AN_HOUR) {
+        Some(origin) => (origin, unix_time().saturating_sub(AN_HOUR)),
+        None => (now, unix_time()),
+    }
+});
+
+impl Clock for TokioClock {
+    fn now(&self) -> Instant {
+        let now = self.inside(tokio::time::Instant::now).into_std();
+        Instant::at(now.saturating_duration_since(TOKIO_ORIGIN.0))
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        let clock = self.clone();
+        let set = move || tokio::time::sleep(at.saturating_since(clock.now()));
+        let (clock, mut sleep) = (self.clone(), self.inside(&set));
+        Box::pin(async move {
+            while clock.now() < at {
+                sleep.await;
+                sleep = clock.inside(&set);
+            }
+        })
+    }
+
+    fn unix_time(&self) -> Duration {
+        TOKIO_ORIGIN.1 + self.now().since_origin()
+    }
+}
+
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(target_os = "linux")]
@@ -175,6 +279,12 @@ fn boot_time() -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        future::poll_fn,
+        pin::pin,
+        task::{Context, Waker},
+    };
+
     use super::*;
 
     #[test]
@@ -192,5 +302,50 @@ mod tests {
         clock.sleep_until(at).await;
         assert!(clock.now() >= at);
         clock.sleep_until(Instant::default()).await;
+    }
+
+    /// How often a future is polled until its end.
+    async fn polls(future: impl Future<Output = ()>) -> u32 {
+        let (mut future, mut polls) = (pin!(future), 0);
+        poll_fn(|cx| {
+            polls += 1;
+            future.as_mut().poll(cx)
+        })
+        .await;
+        polls
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_beside_a_paused_clock_of_tokio_takes_its_time_and_no_processor() {
+        let clock = SystemClock;
+        let at = clock.now() + Duration::from_millis(100);
+        let polls = polls(clock.sleep_until(at)).await;
+        assert!(clock.now() >= at && polls <= 4, "{polls}");
+    }
+
+    #[test]
+    fn a_sleep_outside_of_tokio_ends_when_the_clock_says_so() {
+        let clock = SystemClock;
+        let at = clock.now() + Duration::from_millis(20);
+        let mut sleep = clock.sleep_until(at);
+        while sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            thread::yield_now();
+        }
+        assert!(clock.now() >= at);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_of_tokio_stands_still_and_jumps_with_it() {
+        let (clock, other) = (TokioClock::current(), TokioClock::current());
+        let (began, unix) = (clock.now(), clock.unix_time());
+        let hour = Duration::from_secs(3600);
+        clock.sleep_until(began + hour).await;
+        let slept = other.now().saturating_since(began);
+        assert!(slept >= hour && slept < hour + Duration::from_secs(1), "{slept:?}");
+        assert_eq!(clock.unix_time(), unix + slept);
+        tokio::time::advance(hour).await;
+        assert_eq!(clock.now(), began + slept + hour);
+        let elsewhere = thread::spawn(move || other.now());
+        assert_eq!(elsewhere.join().unwrap(), clock.now(), "on every thread");
     }
 }

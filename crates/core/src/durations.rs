@@ -9,6 +9,8 @@ const fn millis(shortest: u64, longest: u64) -> RangeInclusive<Duration> {
 
 /// The longest time for which a sleeping task trusts a timer: it stands still while the machine sleeps.
 pub const LONGEST_NAP: Duration = Duration::from_secs(5);
+/// A clock of tokio that is paused shows a time from before the first look at it, but by less than this.
+pub(crate) const AN_HOUR: Duration = Duration::from_secs(3600);
 /// For how long a thread may take its process for the same. No fork is that fast: the fastest take
 /// some 50 µs. It spares most of the calls to the system, which take up to 0.3 µs.
 pub(crate) const SAME_PROCESS: Duration = Duration::from_micros(10);
@@ -23,3 +25,5 @@ pub(crate) const ACKNOWLEDGEMENTS: RangeInclusive<Duration> = millis(10, 10_000)
 /// A shorter silence ends no connection, so that a slow answer does not cost one; and an answer that
 /// would cost one is awaited for at least so long.
 pub const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
+/// A healthy server pauses for less, as when it forks: a longer silence shows in the health of a runtime.
+pub(crate) const HICCUP: Duration = Duration::from_millis(500);

@@ -25,7 +25,7 @@ pub mod store;
 mod types;
 
 pub use backoff::backoff;
-pub use clock::{Clock, Instant, Sleep, SystemClock, sleep_until_some, within};
+pub use clock::{Clock, Instant, Sleep, SystemClock, TokioClock, sleep_until_some, within};
 pub use durations::{LONGEST_NAP, SHORTEST_SILENCE, WITHDRAWAL_MARK};
 pub use entropy::{Entropy, Secret, SystemEntropy};
 pub use memory::MemoryStore;

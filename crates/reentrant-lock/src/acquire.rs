@@ -116,7 +116,9 @@ impl Acquire {
     /// Fails as [`Unavailable`](AcquireError::Unavailable) after this long without any answer of
     /// the server, at least 10 ms, and never later than the wait ends. Default: the runtime's.
     ///
-    /// Time that a lock is taken does not count: while the server answers, the wait goes on.
+    /// In an outage it counts from the beginning, also if the call comes later: once it is over, the call
+    /// fails within 100 ms, or within four usual round trips if that is longer. Time that a lock is taken
+    /// does not count: while the server answers, the wait goes on.
     pub fn outage_patience(self, patience: Duration) -> Self {
         self.set(|how| how.outage_patience = patience)
     }

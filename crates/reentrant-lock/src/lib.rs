@@ -32,7 +32,7 @@ mod wait;
 
 pub use acquire::Acquire;
 pub use all::{AcquireAll, AllGuard, AllLeases, AllLocks};
-pub use engine::{Engine, EngineParts, Executor, Footprint, ShutdownReport};
+pub use engine::{Engine, EngineParts, Executor, Footprint, Health, ShutdownReport};
 pub use error::{
     AcquireError, HolderInfo, LeaseLost, OptionsError, QueuePosition, ReenterError, ReleaseError,
     SelfWait, Unavailable, WaitTimeout, WithError,

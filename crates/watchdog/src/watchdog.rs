@@ -1,18 +1,18 @@
-use std::{fmt, mem, sync::Arc};
+use std::{fmt, mem, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AtHome, Instant, LockName, StoreError, StoreErrorKind, Terms,
+    AtHome, Instant, StoreError, StoreErrorKind, Terms,
     lease::{Grant, LossReason},
     metric::{Metrics, RenewalOutcome},
-    outage::{Subject, WatchedStore},
-    store::{Inspect, RenewAnswer, Renewal, Renewals},
+    outage::WatchedStore,
+    store::{RenewAnswer, Renewal, Renewals},
 };
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use crate::{
     Key,
     batch::{Attempt, RenewalBatch},
-    durations::TICK,
+    durations::{LOOK, TICK},
     lease::HeldLease,
     watches::{DueWork, Watch, Watches},
 };
@@ -55,6 +55,7 @@ impl Watchdog {
             metrics,
             in_flight: JoinSet::new(),
             shown_at: Instant::default(),
+            looked_at: None,
         };
         let outages = watches.outages();
         drop(runtime.spawn(AtHome::new(outages.origin(), outages.clock(), Box::pin(driver.run()))));
@@ -80,6 +81,8 @@ struct Driver {
     // Aborted with the driver: nothing outlives it.
     in_flight: JoinSet<Option<AnsweredBatch>>,
     shown_at: Instant,
+    /// When the server was asked last how it is.
+    looked_at: Option<Instant>,
 }
 
 impl Driver {
@@ -87,8 +90,11 @@ impl Driver {
         while let Some(work) = self.watches.take_due(self.watches.clock().now()) {
             self.send(work);
             self.show();
+            self.look();
             let now = self.watches.clock().now();
-            let until = self.watches.sleep_until(now, self.shown_at + TICK);
+            let tick = self.shown_at + TICK;
+            let next = self.look_at().map_or(tick, |look| look.min(tick));
+            let until = self.watches.sleep_until(now, next);
             select! {
                 biased;
                 Some(done) = self.in_flight.join_next(), if !self.in_flight.is_empty() => {
@@ -158,14 +164,31 @@ impl Driver {
 
     /// Asks a server that is out of reach whether it is back, if no other command does.
     fn probe(&mut self, now: Instant) {
-        if !self.watches.outages().state().needs_probe() {
-            return;
+        if self.watches.outages().state().needs_probe() {
+            self.ask(now, TICK / 2);
         }
-        let Ok(name) = LockName::new(Subject::PROBE) else { return };
+    }
+
+    /// When the server is to be asked how it is, if nothing is heard of it by then; `None` while nobody
+    /// wants to know.
+    fn look_at(&self) -> Option<Instant> {
+        let last = self.watches.outages().state().heard_at().max(self.looked_at);
+        let next = last.map_or(Instant::default(), |last| last + LOOK);
+        self.watches.looks_at_server().then_some(next)
+    }
+
+    fn look(&mut self) {
+        let now = self.watches.clock().now();
+        if self.look_at().is_some_and(|at| at <= now) {
+            self.looked_at = Some(now);
+            self.ask(now, LOOK);
+        }
+    }
+
+    fn ask(&mut self, now: Instant, patience: Duration) {
         let store = Arc::clone(&self.store);
         self.in_flight.spawn(async move {
-            // The store itself notes the answer. None is in flight when the next probe is due.
-            let _ = store.ask(now, Inspect { names: vec![name] }, now + TICK / 2).await;
+            store.probe_all(now, now + patience).await;
             None
         });
     }

@@ -32,6 +32,8 @@ pub struct Watches {
     /// Changed under the lock of the queue only.
     stopped: AtomicBool,
     pub(crate) wake: Notify,
+    /// Whether the server is asked how it is when nothing else is sent.
+    looks: AtomicBool,
     outages: Arc<OutageWatch>,
     entropy: Arc<dyn Entropy>,
     renews: fn(bool) -> bool,
@@ -71,13 +73,24 @@ impl Watches {
         entropy: Arc<dyn Entropy>,
         renews: fn(is_held: bool) -> bool,
     ) -> Arc<Self> {
-        let (queue, stopped) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { queue, stopped, wake: Notify::new(), outages, entropy, renews })
+        let (queue, stopped, looks) = Default::default();
+        Arc::new(Self { queue, stopped, wake: Notify::new(), looks, outages, entropy, renews })
     }
 
     /// What is known of the server's outages.
     pub fn outages(&self) -> &Arc<OutageWatch> {
         &self.outages
+    }
+
+    /// From now on the server is asked every two seconds, if nothing was heard of it, whether it is there.
+    pub fn look_at_server(&self) {
+        if !self.looks.swap(true, Ordering::SeqCst) {
+            self.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn looks_at_server(&self) -> bool {
+        self.looks.load(Ordering::SeqCst)
     }
 
     /// Whether this is the process whose turns are watched, and not a fork of it.
@@ -154,7 +167,8 @@ impl Watches {
         self.queue.lock().iter().filter_map(|watched| watched.lease.clone()).collect()
     }
 
-    pub(crate) fn held(&self) -> usize {
+    /// How many leases are held now.
+    pub fn held(&self) -> usize {
         self.queue.lock().iter().filter(|watched| watched.lease.is_some()).count()
     }
 

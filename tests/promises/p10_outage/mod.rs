@@ -1,6 +1,7 @@
 //! P10: an outage is told as an outage, a taken lock as a taken lock; and in few lines.
 
 mod counted;
+mod known;
 mod logged;
 mod texts;
 mod tries;

@@ -196,9 +196,9 @@ on_every_store! {
 /// With the store out of reach, whatever is dropped ends by itself within its ttl.
 #[tokio::test]
 async fn out_of_reach_at_most_one_unrenewed_lease_is_left() {
-    let world = World::new();
-    let locks = world.runtime(1);
     for lost_on_the_way_back in [true, false] {
+        let world = World::new();
+        let locks = world.runtime(1);
         let fault = if lost_on_the_way_back { Fault::LoseReply } else { Fault::LoseRequest };
         world.store.inject(Rule::new(fault).on(CommandKind::Acquire));
         world.store.inject(Rule::new(Fault::LoseRequest).always());
@@ -212,6 +212,5 @@ async fn out_of_reach_at_most_one_unrenewed_lease_is_left() {
         world.pass(millis(9_900)).await;
         assert!(world.holder(NAME).await.is_none());
         assert_eq!(world.store.sent(CommandKind::Renew), 0);
-        world.store.heal();
     }
 }

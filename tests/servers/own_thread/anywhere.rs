@@ -90,6 +90,24 @@ fn every_future_works_where_there_is_no_tokio_runtime() {
     }
 }
 
+/// Without a thread of its own, too, while the tokio runtime runs in which its work is done.
+#[test]
+fn a_call_may_be_polled_outside_of_the_tokio_runtime_of_its_locks() {
+    let server = RedisServer::start();
+    let home = tokio::runtime::Runtime::new().expect("a tokio runtime");
+    let connecting = async { patient::builder().connect(&server.url()).await };
+    let locks = home.block_on(connecting).expect("the server answers");
+    let lock = locks.lock("a").expect("a name");
+    for _ in 0..2 {
+        let guard = held(&locks, "a");
+        without_tokio(lock.acquire().wait(SOON)).expect_err("somebody has it");
+        assert_eq!(without_tokio(guard.release()).expect("held to the end"), Released::Ended);
+        without_tokio(locks.inspect("a")).expect("an answer");
+        // All connections are made anew.
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    }
+}
+
 /// A gate has no thread of its own: it uses the tokio runtime in which its pool was made.
 #[test]
 fn a_gate_may_be_polled_outside_of_tokio() {

@@ -145,25 +145,21 @@ impl Failures {
 }
 
 /// A time in tenths of a second, which is exact enough for a reader.
-pub(super) fn tenths(time: Duration) -> Duration {
+pub fn tenths(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_millis() / 100 * 100).unwrap_or(u64::MAX))
 }
 
 /// What one command is about. A batch about several locks names none of them.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub(super) struct Subject {
     /// The kind of the command, as the log shows it.
-    pub command: &'static str,
-    /// The lock.
-    pub lock: Option<LockName>,
+    command: &'static str,
+    lock: Option<LockName>,
     /// The lease and its fence, where there is one already.
-    pub lease: Option<(AcquisitionId, Fence)>,
+    lease: Option<(AcquisitionId, Fence)>,
 }
 
 impl Subject {
-    /// The name that is inspected to find out whether the server answers.
-    pub const PROBE: &'static str = "leasehold:probe";
-
     pub(super) fn of(command: &Command) -> Self {
         let (lock, lease) = match command {
             Command::Acquire(one) => (Some(&one.name), None),
@@ -182,9 +178,13 @@ impl Subject {
         Self { command: command.word(), lock: lock.cloned(), lease }
     }
 
-    /// Whether the command only asks whether the server answers.
-    pub(super) fn is_probe(&self) -> bool {
-        self.lock.as_ref().is_some_and(|lock| lock.as_str() == Self::PROBE)
+    /// A command that only asks whether the server answers.
+    pub(super) fn probe() -> Self {
+        Self { command: "probe", lock: None, lease: None }
+    }
+
+    fn is_probe(&self) -> bool {
+        self.command == Self::probe().command
     }
 
     /// Logs that the command failed: as a warning if that is news, otherwise for debugging.

@@ -8,6 +8,6 @@ mod log;
 mod state;
 mod watch;
 
-pub use log::Subject;
+pub use log::tenths;
 pub use state::{Outage, OutageState};
 pub use watch::{OutageWatch, WatchedStore};

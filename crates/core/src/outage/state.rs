@@ -1,6 +1,15 @@
 use std::time::Duration;
 
-use crate::{clock::Instant, store::StoreError};
+use crate::{
+    clock::Instant,
+    durations::{HICCUP, SHORTEST_SILENCE},
+    store::StoreError,
+};
+
+/// An answer is late after so many usual round trips.
+const LATE: u32 = 4;
+/// How much one answer changes the usual round trip: by an eighth, as TCP does (RFC 6298).
+const SMOOTHING: u32 = 8;
 
 /// Since when the server has not answered, as a pure function of time and events.
 ///
@@ -11,11 +20,15 @@ use crate::{clock::Instant, store::StoreError};
 // ADR 0013
 pub struct OutageState {
     heard_at: Option<Instant>,
+    /// Since when it answers without a silence that shows.
+    answering_since: Option<Instant>,
     silent_since: Option<Instant>,
     /// When the sender of a command gave up last.
     given_up_at: Option<Instant>,
     in_flight: usize,
     outage: Option<Outage>,
+    /// How long an answer usually takes; `None` before the first.
+    round_trip: Option<Duration>,
 }
 
 /// A server that does not answer, as seen at one moment.
@@ -36,9 +49,16 @@ impl OutageState {
         self.silent_since.get_or_insert(now);
     }
 
-    /// A command was answered at `now`; returns since when there was an outage, which this ends.
-    pub(super) fn answered(&mut self, now: Instant) -> Option<Instant> {
+    /// A command of `sent_at` was answered at `now`; returns since when there was an outage, which this
+    /// ends.
+    pub(super) fn answered(&mut self, sent_at: Instant, now: Instant) -> Option<Instant> {
         self.in_flight = self.in_flight.saturating_sub(1);
+        if self.answering_since.is_none() || self.shown_silence(now).is_some() {
+            self.answering_since = Some(now);
+        }
+        let took = now.saturating_since(sent_at);
+        let usual = self.round_trip.unwrap_or(took);
+        self.round_trip = Some(usual - usual / SMOOTHING + took / SMOOTHING);
         self.heard_at = self.heard_at.max(Some(now));
         // For the commands that are still in flight, the server is silent from now on.
         self.silent_since = (self.in_flight > 0).then_some(now);
@@ -98,6 +118,43 @@ impl OutageState {
         self.outage.as_ref().map_or(Duration::ZERO, |outage| now.saturating_since(outage.since))
     }
 
+    /// The server has answered at `now`, before the first command was sent.
+    pub(super) fn connected(&mut self, now: Instant) {
+        self.heard_at = self.heard_at.max(Some(now));
+        self.answering_since.get_or_insert(now);
+    }
+
+    /// When the server answered last.
+    pub fn heard_at(&self) -> Option<Instant> {
+        self.heard_at
+    }
+
+    /// Since when the server is silent, if that is longer at `now` than it pauses when it is well.
+    pub fn shown_silence(&self, now: Instant) -> Option<Instant> {
+        let longest = self.allowance().max(HICCUP);
+        self.silent_since.filter(|&since| now.saturating_since(since) >= longest)
+    }
+
+    /// Since when the server answers; `None` before its first answer, and while a silence
+    /// [shows](Self::shown_silence).
+    pub fn answering_since(&self, now: Instant) -> Option<Instant> {
+        self.answering_since.filter(|_| self.shown_silence(now).is_none())
+    }
+
+    /// For how long an answer is awaited of a server that may be out of reach: four usual round trips,
+    /// so that a slow line does not look like one.
+    pub fn allowance(&self) -> Duration {
+        (self.round_trip.unwrap_or_default() * LATE).max(SHORTEST_SILENCE)
+    }
+
+    /// Whether there is an outage that has lasted for longer than a call tolerates, and that may end: what
+    /// only an operator can mend is told at once, by the answer to each command.
+    pub fn has_lasted(&self, patience: Duration, now: Instant) -> bool {
+        self.outage.as_ref().is_some_and(|outage| {
+            now >= outage.since + patience && outage.last_error.kind().is_transient()
+        })
+    }
+
     /// Whether there is an outage, and no command in flight could show its end.
     pub fn needs_probe(&self) -> bool {
         self.outage.is_some() && self.in_flight == 0
@@ -130,7 +187,7 @@ mod tests {
         state.sent(at(1200));
         assert_eq!(state.unreachable_for(at(1500)), Duration::from_millis(1400));
         assert_eq!(state.outage().unwrap().unanswered, 2);
-        assert_eq!(state.answered(at(1600)), Some(at(100)));
+        assert_eq!(state.answered(at(1200), at(1600)), Some(at(100)));
         assert_eq!(state.unreachable_for(at(9999)), Duration::ZERO);
         assert!(state.silent_since().is_none() && state.heard_since(at(1600)));
         assert!(!state.heard_since(at(1601)));
@@ -141,7 +198,7 @@ mod tests {
         let mut state = OutageState::default();
         state.sent(at(0));
         state.sent(at(10));
-        assert!(state.answered(at(20)).is_none());
+        assert!(state.answered(at(10), at(20)).is_none());
         assert_eq!(state.silent_since(), Some(at(20)));
         state.unanswered(at(0), error());
         assert!(state.outage().is_none() && state.silent_since().is_none());
@@ -151,7 +208,7 @@ mod tests {
     fn a_process_that_sends_nothing_sees_no_outage() {
         let mut state = OutageState::default();
         state.sent(at(0));
-        state.answered(at(1));
+        state.answered(at(0), at(1));
         assert_eq!(state.silent_since(), None);
         state.sent(at(500));
         state.given_up(at(510));
@@ -171,7 +228,57 @@ mod tests {
         state.given_up(at(2));
         assert!(state.needs_probe());
         state.sent(at(3));
-        state.answered(at(4));
+        state.answered(at(3), at(4));
         assert!(!state.needs_probe());
+    }
+
+    #[test]
+    fn an_outage_has_lasted_once_the_patience_is_over_that_began_with_it() {
+        let mut state = OutageState::default();
+        let patience = Duration::from_secs(5);
+        state.sent(at(100));
+        assert!(!state.has_lasted(patience, at(60_000)), "nothing has failed");
+        state.unanswered(at(100), error());
+        assert!(!state.has_lasted(patience, at(5_099)) && state.has_lasted(patience, at(5_100)));
+        let hopeless = StoreError::new(StoreErrorKind::Config, "no right", "grant it");
+        state.sent(at(6_000));
+        state.unanswered(at(6_000), hopeless);
+        assert!(!state.has_lasted(patience, at(60_000)), "each command says what to mend");
+    }
+
+    #[test]
+    fn an_answer_is_awaited_for_four_usual_round_trips() {
+        let mut state = OutageState::default();
+        assert_eq!(state.allowance(), SHORTEST_SILENCE);
+        state.answered(at(0), at(400));
+        assert_eq!(state.allowance(), Duration::from_millis(1_600));
+        // One slow answer changes little.
+        state.answered(at(1_000), at(2_200));
+        assert_eq!(state.allowance(), Duration::from_millis(2_000));
+        for _ in 0..100 {
+            state.answered(at(3_000), at(3_001));
+        }
+        assert_eq!(state.allowance(), SHORTEST_SILENCE);
+    }
+
+    #[test]
+    fn a_silence_shows_after_half_a_second_and_an_answer_ends_it() {
+        let mut state = OutageState::default();
+        assert!(state.answering_since(at(9)).is_none(), "nothing was heard so far");
+        state.connected(at(10));
+        assert_eq!(state.answering_since(at(60_000)), Some(at(10)));
+        state.sent(at(60_000));
+        assert!(state.shown_silence(at(60_499)).is_none());
+        assert_eq!(state.shown_silence(at(60_500)), Some(at(60_000)));
+        assert!(state.answering_since(at(60_500)).is_none());
+        // Also when no command has failed.
+        state.answered(at(60_000), at(61_000));
+        assert_eq!(state.answering_since(at(61_000)), Some(at(61_000)));
+        // A connection that is cut now and then is no silence.
+        state.sent(at(70_000));
+        state.unanswered(at(70_000), error());
+        state.sent(at(70_300));
+        state.answered(at(70_300), at(70_301));
+        assert_eq!(state.answering_since(at(70_301)), Some(at(61_000)));
     }
 }

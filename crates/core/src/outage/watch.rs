@@ -1,9 +1,12 @@
 use std::{
+    collections::BTreeMap,
     future::{Future, ready},
     mem,
     sync::{Arc, Weak},
     time::Duration,
 };
+
+use tokio::sync::{Notify, futures::Notified};
 
 use super::{
     log::{Failures, OutageLog, Subject, tenths},
@@ -14,9 +17,16 @@ use crate::{
     lease::LossReason,
     mutex::Mutex,
     process::Origin,
-    store::{Listener, LockStore, Reply, Request, StoreError, StoreFuture, of_its_kind},
+    store::{
+        Command, Inspect, Listener, LockStore, Reply, Request, StoreError, StoreFuture, of_its_kind,
+    },
     types::{AcquisitionId, Fence, LockName, RuntimeId},
 };
+
+/// What the names begin with that are inspected to find out whether the server answers.
+const PROBE: &str = "leasehold:probe/";
+/// So many names lead to most masters of a Cluster.
+const PROBES: usize = 16;
 
 /// What one runtime knows about outages of its server, fed with every command that it sends.
 #[derive(Debug)]
@@ -25,12 +35,14 @@ pub struct OutageWatch {
     origin: Origin,
     // Nothing is logged under this lock: a subscriber may be slow.
     known: Mutex<(OutageState, OutageLog)>,
+    /// Notified when an outage ends.
+    ended: Notify,
 }
 
 impl OutageWatch {
     /// Nothing was sent yet by the runtime of a process.
     pub fn new(clock: Arc<dyn Clock>, origin: Origin) -> Self {
-        Self { clock, origin, known: Mutex::default() }
+        Self { clock, origin, known: Mutex::default(), ended: Notify::new() }
     }
 
     /// The process of the runtime.
@@ -46,6 +58,20 @@ impl OutageWatch {
     /// Whether the server answers, as far as it is known at this moment.
     pub fn state(&self) -> OutageState {
         self.known.lock().0.clone()
+    }
+
+    /// The server has answered already, before the first command of the runtime.
+    pub fn connected(&self) {
+        self.known.lock().0.connected(self.clock.now());
+    }
+
+    /// Resolves when an outage ends, also one that ends before the future is polled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost but the news.
+    pub fn ended(&self) -> Notified<'_> {
+        self.ended.notified()
     }
 
     /// A lease was lost at `now`, after it had been held for some time.
@@ -105,13 +131,13 @@ impl OutageWatch {
         }
     }
 
-    /// A command succeeded.
-    fn answered(&self) {
+    /// A command of `sent_at` succeeded.
+    fn answered(&self, sent_at: Instant) {
         let now = self.clock.now();
         let over = {
             let (state, log) = &mut *self.known.lock();
             log.succeeded = true;
-            state.answered(now).and_then(|since| log.reached(now, since))
+            self.reached(state, log, sent_at, now)
         };
         over.iter().for_each(Failures::log_end);
     }
@@ -122,7 +148,7 @@ impl OutageWatch {
         let (over, is_news) = {
             let (state, log) = &mut *self.known.lock();
             let over = if error.is_sign_of_life() {
-                state.answered(now).and_then(|since| log.reached(now, since))
+                self.reached(state, log, sent_at, now)
             } else {
                 state.unanswered(sent_at, error.clone());
                 None
@@ -131,6 +157,19 @@ impl OutageWatch {
         };
         over.iter().for_each(Failures::log_end);
         subject.log_failure(error, is_news);
+    }
+
+    /// The server has answered a command of `sent_at` at `now`; yields what the log is to tell the end of.
+    fn reached(
+        &self,
+        state: &mut OutageState,
+        log: &mut OutageLog,
+        sent_at: Instant,
+        now: Instant,
+    ) -> Option<Failures> {
+        let since = state.answered(sent_at, now)?;
+        self.ended.notify_waiters();
+        log.reached(now, since)
     }
 }
 
@@ -143,6 +182,8 @@ impl OutageWatch {
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
     watch: Arc<OutageWatch>,
+    /// When each part of the store was probed last.
+    probed_at: Mutex<BTreeMap<usize, Instant>>,
 }
 
 /// A command on its way. Dropped before its reply, it counts as given up.
@@ -150,7 +191,7 @@ struct InFlight<'a>(&'a OutageWatch);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        let Self(OutageWatch { clock, origin, known }) = self;
+        let Self(OutageWatch { clock, origin, known, .. }) = self;
         let now = clock.now();
         if origin.is_here(now) {
             known.lock().0.given_up(now);
@@ -161,7 +202,7 @@ impl Drop for InFlight<'_> {
 impl WatchedStore {
     /// Tells `watch` of what happens on `store`.
     pub fn new(store: Arc<dyn LockStore>, watch: Arc<OutageWatch>) -> Self {
-        Self { store, watch }
+        Self { store, watch, probed_at: Mutex::default() }
     }
 
     /// Sends a command at `now`, as [`send`](LockStore::send) does.
@@ -179,9 +220,59 @@ impl WatchedStore {
         request: R,
         deadline: Instant,
     ) -> impl Future<Output = Result<R::Reply, StoreError>> + Send + use<'_, R> {
-        let watch = &*self.watch;
         let command = request.into();
         let subject = Subject::of(&command);
+        self.ask_about::<R>(subject, now, command, deadline)
+    }
+
+    /// Asks whether the part of the store answers in which a lock lives; all calls share one probe. `None`
+    /// if a probe was sent whose answer may still be awaited.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the probe: give it to a task that outlives the caller.
+    pub fn probe(
+        self: &Arc<Self>,
+        now: Instant,
+        lock: &LockName,
+        deadline: Instant,
+    ) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let allowance = self.watch.state().allowance();
+        let part = self.shard(lock);
+        let mut probed_at = self.probed_at.lock();
+        if probed_at.get(&part).is_some_and(|&at| now < at + allowance) {
+            return None;
+        }
+        probed_at.insert(part, now);
+        drop(probed_at);
+        let (store, look) = (Arc::clone(self), Inspect { names: vec![lock.clone()] });
+        Some(async move { store.look(now, look, deadline).await })
+    }
+
+    /// Asks the server whether it answers; on a Cluster, as many masters as a few names lead to.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the question.
+    pub async fn probe_all(&self, now: Instant, deadline: Instant) {
+        let names = (0..PROBES).filter_map(|number| LockName::new(format!("{PROBE}{number}")).ok());
+        let parts: BTreeMap<_, _> = names.map(|name| (self.shard(&name), name)).collect();
+        self.look(now, Inspect { names: parts.into_values().collect() }, deadline).await;
+    }
+
+    /// Looks only to find out whether there is an answer, which the wrapper itself notes.
+    async fn look(&self, now: Instant, look: Inspect, deadline: Instant) {
+        drop(self.ask_about::<Inspect>(Subject::probe(), now, look.into(), deadline).await);
+    }
+
+    fn ask_about<R: Request>(
+        &self,
+        subject: Subject,
+        now: Instant,
+        command: Command,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<R::Reply, StoreError>> + Send + use<'_, R> {
+        let watch = &*self.watch;
         let (sending, in_flight): (StoreFuture<'_, Reply>, _) = if watch.origin.is_here(now) {
             watch.known.lock().0.sent(now);
             let in_flight = InFlight(watch);
@@ -195,7 +286,7 @@ impl WatchedStore {
                 mem::forget(in_flight);
                 match reply.as_ref().map_or_else(Some, Reply::failure) {
                     Some(error) => watch.failed(&subject, now, error),
-                    None => watch.answered(),
+                    None => watch.answered(now),
                 }
             }
             of_its_kind(reply?)

@@ -5,6 +5,7 @@ mod core;
 mod delivery;
 mod events;
 mod executor;
+mod health;
 mod heartbeats;
 mod kept;
 mod listener;
@@ -21,3 +22,4 @@ pub(crate) use names::NameEntry;
 
 pub use self::core::{Engine, EngineParts, Footprint, ShutdownReport};
 pub use executor::Executor;
+pub use health::Health;

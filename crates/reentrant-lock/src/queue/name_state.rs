@@ -186,6 +186,12 @@ impl NameState {
         }
     }
 
+    /// Whether a call can wait for the lock, or take it, while the server is away: this runtime has a turn
+    /// of it, or keeps it closed.
+    pub(crate) fn needs_no_server(&self, now: Instant) -> bool {
+        self.is_held_here(now) || matches!(self.phase, Phase::Turn(_))
+    }
+
     /// Whether the server said last that another runtime has the lock.
     pub(crate) fn is_held_elsewhere(&self) -> bool {
         self.ahead().is_some()

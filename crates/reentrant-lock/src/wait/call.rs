@@ -71,13 +71,18 @@ impl AcquireCall {
         {
             ends = ends.or(Some(self.started + wait));
         }
-        let mut patience = OutagePatience::new(self.outage_patience, self.started);
+        let known = self.engine.outages().state();
+        let mut patience = OutagePatience::new(self.outage_patience, self.started, &known);
+        let mut is_cut_off = known.has_lasted(self.outage_patience, self.started);
         loop {
             // Made before the look, so that a lease gained meanwhile is not missed.
             let gained = self.owner.as_ref().map(Owner::gained);
             if let Some(guard) = self.enter_held(ends).await? {
                 tally.outcome = AcquireOutcome::Reentered;
                 return Ok(guard);
+            }
+            if mem::take(&mut is_cut_off) {
+                Box::pin(self.until_reached(ends)).await?;
             }
             let (mut line, times) = (None, (looks_from, ends));
             // A task that has used up its budget of tokio still takes what it was offered, and sees
@@ -103,6 +108,32 @@ impl AcquireCall {
             }
             if !self.engine.is_here(looks_from) {
                 return Err(self.forked());
+            }
+        }
+    }
+
+    /// In an outage that has lasted for longer than the patience, waits until the server answers a probe, which
+    /// all calls share: a command of this call would only have to be withdrawn.
+    // ADR 0013
+    async fn until_reached(&self, ends: Option<Instant>) -> Result<(), AcquireError> {
+        let Self { engine, name, started, .. } = self;
+        // Made before the look, so that no answer is missed.
+        let (reached, now) = (engine.outages().ended(), engine.clock.now());
+        let known = engine.outages().state();
+        let is_over = !known.has_lasted(self.outage_patience, now);
+        if is_over || self.knows(|state| state.needs_no_server(now)) {
+            return Ok(());
+        }
+        if let Some(probe) = engine.store.probe(now, name, now + engine.timing.command_timeout) {
+            engine.spawn(probe);
+        }
+        let until = now + known.allowance().min(self.outage_patience);
+        select! {
+            biased;
+            _ = engine.until_forked() => Err(self.forked()),
+            () = reached => Ok(()),
+            () = engine.clock.sleep_until(ends.map_or(until, |ends| ends.min(until))) => {
+                Err(unavailable(engine, name, *started, None))
             }
         }
     }

@@ -1,11 +1,13 @@
 use std::time::Duration;
 
-use leasehold_core::Instant;
+use leasehold_core::{Instant, outage::OutageState};
 
 use crate::{durations::STOOD_STILL, error::OptionsError};
 
-/// For how long one wait tolerates a server that does not answer. The wait checks that from time to
-/// time, so that an outage need not wake all waiting tasks when it begins.
+/// For how long one wait tolerates a server that does not answer: from the beginning of the outage on,
+/// also if that was before the call. The wait checks it from time to time, so that an outage need not wake
+/// all waiting tasks when it begins.
+// ADR 0013
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutagePatience {
     patience: Duration,
@@ -17,9 +19,17 @@ pub(super) struct OutagePatience {
 }
 
 impl OutagePatience {
-    pub(super) fn new(patience: Duration, now: Instant) -> Self {
+    pub(super) fn new(patience: Duration, now: Instant, known: &OutageState) -> Self {
         let patience = patience.max(OptionsError::MIN_OUTAGE_PATIENCE);
-        Self { patience, counts_from: now, look_at: now + patience, excused: None }
+        let (counts_from, look_at) = match known.outage() {
+            // The server may be back: an answer has its time in any case.
+            Some(outage) => {
+                let soonest = now + known.allowance().min(patience);
+                (outage.since, soonest.max(outage.since + patience))
+            }
+            None => (now, now + patience),
+        };
+        Self { patience, counts_from, look_at, excused: None }
     }
 
     /// When to check next.
@@ -68,14 +78,14 @@ mod tests {
     }
 
     fn patience() -> OutagePatience {
-        OutagePatience::new(Duration::from_secs(5), at(1_000))
+        OutagePatience::new(Duration::from_secs(5), at(1_000), &OutageState::default())
     }
 
     #[test]
     fn it_is_enough_after_the_patience_without_an_answer() {
         let mut patience = patience();
         assert_eq!(patience.look_at(), at(6_000));
-        // The outage began before the wait did, which has a patience of its own.
+        // Nothing had failed when the wait began.
         assert!(!patience.is_over(at(5_999), at(1_000), || Some(at(0))));
         assert!(patience.is_over(at(6_000), at(1_000), || Some(at(0))));
     }
@@ -106,7 +116,7 @@ mod tests {
 
     #[test]
     fn no_patience_at_all_does_not_look_without_end() {
-        let mut patience = OutagePatience::new(Duration::ZERO, at(1_000));
+        let mut patience = OutagePatience::new(Duration::ZERO, at(1_000), &OutageState::default());
         assert!(!patience.is_over(at(1_010), at(1_000), || None));
         assert_eq!(patience.look_at(), at(1_020));
     }

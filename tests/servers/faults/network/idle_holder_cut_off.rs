@@ -50,6 +50,7 @@ fn protected() -> String {
         released(&history, newer).await;
 
         net.proxy.heal();
+        wait::until("it is reached again", || keeps.health().is_ready()).await;
         let again = wait::soon("a lease", acquired(&history, 1, &lock)).await.expect("a lease");
         released(&history, again).await;
         let summary = history.check_strictly().unwrap_or_else(|found| panic!("{found:#?}"));

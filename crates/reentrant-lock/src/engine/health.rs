@@ -1,0 +1,85 @@
+use std::{fmt, time::Duration};
+
+use leasehold_core::{StoreError, outage::tenths};
+
+use super::Engine;
+
+/// How a lock runtime is, as far as it knows at one moment.
+///
+/// [`is_ready`](Self::is_ready) is the answer of a readiness probe, and its `Display` says why.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Health {
+    /// For how long the server has answered, counted from the end of its last silence; `None` while it is
+    /// silent, and before its first answer.
+    pub answering_for: Option<Duration>,
+    /// For how long the server has been silent: what was sent has had no answer for at least 500 ms, and
+    /// for four usual round trips. `None` while it answers.
+    pub silent_for: Option<Duration>,
+    /// Why the last command failed, if the server is silent and a command has failed.
+    pub error: Option<StoreError>,
+    /// How many leases are held that are lost unless the server answers in time; zero while it answers.
+    pub leases_at_risk: usize,
+    /// Whether no new lease is given: a drain or a shutdown has begun, or the tokio runtime of the lock
+    /// runtime has ended.
+    pub draining: bool,
+}
+
+impl Health {
+    /// Whether the runtime can give leases: the server answers, and no drain has begun.
+    pub fn is_ready(&self) -> bool {
+        self.answering_for.is_some() && !self.draining
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.answering_for, self.silent_for) {
+            (Some(time), _) => write!(f, "the server has answered for {:?}", tenths(time)),
+            (None, Some(time)) => write!(f, "the server has not answered for {:?}", tenths(time)),
+            (None, None) => write!(f, "the server has not answered yet"),
+        }?;
+        if self.leases_at_risk > 0 {
+            write!(f, "; leases at risk: {}", self.leases_at_risk)?;
+        }
+        if self.draining {
+            write!(f, "; no new lease is given, because the runtime ends")?;
+        }
+        self.error.iter().try_for_each(|error| write!(f, "; {error}"))
+    }
+}
+
+impl Engine {
+    /// How the runtime is, from what it knows. From the first call on, the server is asked every two
+    /// seconds whether it is there, unless something is heard of it anyway.
+    pub fn health(&self) -> Health {
+        let now = self.clock.now();
+        if !self.is_here(now) {
+            let error = Some(self.outages().origin().error());
+            return Health {
+                answering_for: None,
+                silent_for: None,
+                error,
+                leases_at_risk: 0,
+                draining: true,
+            };
+        }
+        self.watches.look_at_server();
+        let state = self.outages().state();
+        let since = |at| now.saturating_since(at);
+        let silent_for = state.shown_silence(now).map(since);
+        let outage = state.outage().filter(|_| silent_for.is_some());
+        Health {
+            answering_for: state.answering_since(now).map(since),
+            silent_for,
+            error: outage.map(|outage| outage.last_error.clone()),
+            leases_at_risk: if silent_for.is_some() { self.watches.held() } else { 0 },
+            draining: self.ending.refuses() || self.has_stopped(),
+        }
+    }
+
+    /// The store has answered already, while it was made.
+    pub fn connected(&self) {
+        self.outages().connected();
+    }
+}

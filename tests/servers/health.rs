@@ -1,0 +1,73 @@
+//! `health()` beside real servers that are stopped, killed and cut off.
+
+use std::time::Duration;
+
+use leasehold::{
+    LockRuntime, Strictness,
+    time::{Clock, SystemClock},
+};
+use leasehold_testkit::{
+    RedisServer,
+    proxy::{Direction, FaultProxy},
+};
+
+use crate::support::wait;
+
+/// What becomes of a server, or of the way to it.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Stopped,
+    Killed,
+    CutOff,
+}
+
+async fn runtime(url: &str) -> LockRuntime {
+    let builder = LockRuntime::builder().strictness(Strictness::Ignore);
+    builder.connect(url).await.expect("the server answers")
+}
+
+#[tokio::test]
+async fn an_idle_runtime_is_red_in_an_outage_and_green_after_it() {
+    for fate in [Fate::Stopped, Fate::Killed, Fate::CutOff] {
+        let server = RedisServer::builder().tcp().start();
+        let proxy = FaultProxy::before(&server);
+        let locks = match fate {
+            Fate::CutOff => runtime(&proxy.url()).await,
+            Fate::Stopped | Fate::Killed => runtime(&server.url()).await,
+        };
+        assert!(locks.health().is_ready(), "{fate:?}: {}", locks.health());
+        match fate {
+            Fate::Stopped => server.stop_signal(),
+            Fate::Killed => server.kill(),
+            Fate::CutOff => proxy.black_hole(Direction::Both),
+        }
+        wait::until("red", || !locks.health().is_ready()).await;
+        let health = locks.health();
+        println!("{fate:?}: {health}");
+        assert!(health.answering_for.is_none() && health.silent_for.is_some(), "{health:?}");
+        match fate {
+            Fate::Stopped => server.cont_signal(),
+            Fate::Killed => server.restart(),
+            Fate::CutOff => proxy.heal(),
+        }
+        wait::until("green", || locks.health().is_ready()).await;
+    }
+}
+
+/// The control: a server that answers.
+#[tokio::test]
+async fn an_idle_runtime_is_green_while_its_server_answers() {
+    let server = RedisServer::start();
+    let locks = runtime(&server.url()).await;
+    let lazy = LockRuntime::connect_lazy(&server.url()).expect("an address");
+    assert!(!lazy.health().is_ready(), "nothing was heard so far");
+    wait::until("connected by the first question", || lazy.health().is_ready()).await;
+    let since = SystemClock.now();
+    while SystemClock.now().saturating_since(since) < Duration::from_secs(6) {
+        wait::a_moment().await;
+    }
+    for locks in [locks, lazy] {
+        wait::until("green", || locks.health().is_ready()).await;
+        assert!(locks.health().error.is_none());
+    }
+}
