@@ -5,6 +5,7 @@ mod bench;
 mod doctor;
 mod durations;
 mod ending;
+mod health;
 mod json;
 mod list;
 mod manual;
@@ -68,6 +69,7 @@ fn execute(Program { server: at, command }: Program) -> Result<u8, CliError> {
         ProgramCommand::Top(args) => server::tokio()?.block_on(top::top(&at, &args)),
         ProgramCommand::Release(args) => server::tokio()?.block_on(release::release(&at, &args)),
         ProgramCommand::Doctor(args) => server::tokio()?.block_on(doctor::doctor(&at, &args)),
+        ProgramCommand::Health => server::tokio()?.block_on(health::health(&at)),
         ProgramCommand::Bench(args) => server::tokio()?.block_on(bench::bench(&at, &args)),
         ProgramCommand::Completions { shell } => manual::completions(shell),
         ProgramCommand::Man => manual::man(),
