@@ -5,6 +5,7 @@ mod bench;
 mod doctor;
 mod durations;
 mod ending;
+mod health;
 mod json;
 mod list;
 mod manual;
@@ -72,6 +73,7 @@ fn execute(Program { server: at, command }: Program) -> Result<u8, CliError> {
         ProgramCommand::Release(args) => server::tokio()?.block_on(release::release(&at, &args)),
         ProgramCommand::Doctor(args) => server::tokio()?.block_on(doctor::doctor(&at, &args)),
         ProgramCommand::Quorum(args) => server::tokio()?.block_on(quorum::quorum(&at, &args)),
+        ProgramCommand::Health => server::tokio()?.block_on(health::health(&at)),
         ProgramCommand::Bench(args) => server::tokio()?.block_on(bench::bench(&at, &args)),
         ProgramCommand::Completions { shell } => manual::completions(shell),
         ProgramCommand::Man => manual::man(),

@@ -67,6 +67,11 @@ pub(crate) enum ProgramCommand {
     Release(ReleaseArgs),
     Doctor(DoctorArgs),
     Quorum(QuorumArgs),
+    /// Asks whether locks can be used now: the exit code is 0 if the server answers and grants all rights
+    ///
+    /// For the health check of a container, every few seconds. 69: the server is out of reach, or refuses for
+    /// now. 78: it refuses a login or a right.
+    Health,
     Bench(BenchArgs),
     /// Writes a script for the completion of arguments in a shell
     Completions {

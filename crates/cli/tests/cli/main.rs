@@ -6,6 +6,7 @@ mod counter;
 mod doctor;
 mod faults;
 mod guide;
+mod health;
 mod hostile_label;
 mod look;
 mod manual;
