@@ -1,5 +1,5 @@
 use leasehold::{LockRuntime, error::AcquireError};
-use leasehold_testkit::{CommandKind, Fault, Gate, Rule};
+use leasehold_testkit::{CommandKind, Fault, Rule};
 
 use super::{outage, silences, unavailable};
 use crate::support::{Waiting, World, lock, millis, secs};

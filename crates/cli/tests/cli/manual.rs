@@ -15,8 +15,18 @@ fn completions_are_written_for_each_shell() {
 fn the_manual_tells_of_every_command_and_code() {
     let page = finished(&mut leasehold(["man"])).well();
     assert!(page.contains(".TH") && !page.contains("__guard"));
-    let words =
-        ["run", "ls", "show", "release", "doctor", "quorum", "health", "bench", "completions", "man"];
+    let words = [
+        "run",
+        "ls",
+        "show",
+        "release",
+        "doctor",
+        "quorum",
+        "health",
+        "bench",
+        "completions",
+        "man",
+    ];
     for word in words {
         assert!(page.contains(&format!("LEASEHOLD {}", word.to_uppercase())), "{word}");
     }
