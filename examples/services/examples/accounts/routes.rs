@@ -64,8 +64,11 @@ async fn ready(State(service): State<Service>) -> Result<&'static str, (StatusCo
     if *service.stopping.borrow() {
         return Err(not_ready("this copy is about to end".into()));
     }
-    let (redis, postgres) = tokio::join!(service.locks.inspect("leader"), service.books.total());
-    redis.map_err(|error| not_ready(format!("the locks: {error}")))?;
-    postgres.map_err(|error| not_ready(format!("the books: {error}")))?;
+    let health = service.locks.health();
+    if !health.is_ready() {
+        return Err(not_ready(format!("the locks: {health}")));
+    }
+    let counted = service.books.total().await;
+    counted.map_err(|error| not_ready(format!("the books: {error}")))?;
     Ok("ready")
 }
