@@ -28,7 +28,7 @@ async fn a_runtime_whose_timeouts_are_the_longest_works() {
     assert!(locks.lock("a").expect("a name").try_acquire().await.expect("no error").is_none());
     locks.inspect("a").await.expect("an answer");
     let waiting = locks.lock("a").expect("a name").acquire().wait_forever();
-    let waiting = tokio::spawn(async move { waiting.await });
+    let waiting = tokio::spawn(waiting);
     drop(inner);
     guard.release().await.expect("held to the end");
     let guard = wait::soon("a waiter", waiting).await.expect("no panic").expect("a lease");

@@ -76,20 +76,20 @@ impl Model {
             let between = look.at.saturating_since(last.at);
             self.changes = Changes::of(&last.locks, &look.locks, between);
         }
-        let heard = look.locks.iter().map(|lock| {
+        let ends = look.locks.iter().map(|lock| {
             let (before, left) = (self.heard.get(&lock.name), lock.lease.remaining);
             let new = HeardEnd::new(look.at, left);
             (lock.name.clone(), before.map_or(new, |before| before.hear(look.at, left)))
         });
-        self.heard = heard.collect();
+        self.heard = ends.collect();
         self.look = Some(look);
     }
 
     /// Whether the holder has not renewed its lease for two thirds of its time.
     pub(super) fn looks_dead(&self, lock: &ListedLock) -> bool {
-        let Some(look) = &self.look else { return false };
+        let Some(last) = &self.look else { return false };
         let heard = self.heard.get(&lock.name).filter(|_| !lock.lease.kept);
-        heard.is_some_and(|heard| heard.unrenewed_for(look.at).is_some())
+        heard.is_some_and(|heard| heard.unrenewed_for(last.at).is_some())
     }
 
     /// The locks that fit the filter, in order.

@@ -22,7 +22,7 @@ impl HeardEnd {
         let new = Self::new(now, left);
         let moved = new.end.saturating_since(self.end).max(self.end.saturating_since(new.end));
         // Answers take different times. A renewal moves the end by about a third of the ttl.
-        let slack = self.end.saturating_since(self.since) / 8;
+        let slack = self.end.saturating_since(self.since) / 16;
         if moved > slack { new } else { self }
     }
 
@@ -55,7 +55,8 @@ mod tests {
         for now in (0..=until).step_by(750) {
             heard = heard.hear(at(now + now % (late + 1)), millis(left(now).unwrap()));
         }
-        heard.unrenewed_for(at(until))
+        // Whoever asks has just heard of it.
+        heard.hear(at(until), millis(left(until).unwrap())).unrenewed_for(at(until))
     }
 
     #[test]

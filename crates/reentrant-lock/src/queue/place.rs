@@ -118,8 +118,8 @@ impl QueuedPlace {
     /// A command that was sent at `sent_at` was answered "not yet".
     pub(super) fn on_not_yet(&mut self, env: &Env<'_>, sent_at: Instant, position: Position) {
         self.ahead = Some(position.ahead);
-        let heard = self.heard.map(|heard| heard.hear(env.now, position.remaining));
-        self.heard = heard.or(Some(HeardEnd::new(env.now, position.remaining)));
+        let new = HeardEnd::new(env.now, position.remaining);
+        self.heard = Some(self.heard.map_or(new, |heard| heard.hear(env.now, position.remaining)));
         self.failing = None;
         self.round_trip = env.now.saturating_since(sent_at);
         // When the present lease runs out it is worth asking again.
