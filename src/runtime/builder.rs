@@ -201,7 +201,11 @@ impl LockRuntimeBuilder {
     /// runtimes. The thread ends when the last of them is dropped, and the pending releases are
     /// done.
     pub fn own_thread(self) -> Self {
-        Self { own_thread: true, ..self }
+        self.with_own_thread(true)
+    }
+
+    pub(super) fn with_own_thread(self, own_thread: bool) -> Self {
+        Self { own_thread, ..self }
     }
 
     /// Sets what [`connect`](Self::connect) does about settings, rights and clocks of the servers
@@ -386,9 +390,10 @@ impl LockRuntimeBuilder {
     ///
     /// # Errors
     ///
-    /// - [`ConnectError::Store`], which names the node that stands in the way: of kind `Config` if it
-    ///   has a boot mark or a key, else if it cannot be reached. Nothing was changed, unless a client
-    ///   has connected meanwhile.
+    /// - [`ConnectError::Store`], which names the first node that stands in the way: of kind `Config` if it
+    ///   has a boot mark or a key, else if it cannot be reached. Nothing was changed if the text says so. A node
+    ///   that fails after all were looked at, or that somebody else has marked meanwhile, leaves the others
+    ///   counting; then connect the clients: each node counts as its mark says.
     /// - For bad settings and without a tokio runtime, as [`connect`](Self::connect).
     ///
     /// # Cancel safety

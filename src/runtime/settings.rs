@@ -57,8 +57,8 @@ const KNOWN: [(&str, Reader); 14] = [
     ("namespace", |text| Ok(words(text, LockRuntimeBuilder::namespace))),
     ("outage_patience", |text| time(text, LockRuntimeBuilder::outage_patience)),
     ("own_thread", |text| match text {
-        "true" => Ok(change(LockRuntimeBuilder::own_thread)),
-        "false" => Ok(change(|to| to)),
+        "true" => Ok(change(|to| to.with_own_thread(true))),
+        "false" => Ok(change(|to| to.with_own_thread(false))),
         _ => Err("write true or false".into()),
     }),
     ("retention", |text| {
@@ -135,7 +135,9 @@ impl Settings {
             };
             if !value.is_empty() {
                 let variable = format!("{prefix}{name}");
-                settings.add(&name.to_ascii_lowercase(), &value.to_string_lossy(), variable)?;
+                let is_in_capitals = !name.contains(char::is_lowercase);
+                let name = if is_in_capitals { name.to_ascii_lowercase() } else { String::new() };
+                settings.add(&name, &value.to_string_lossy(), variable)?;
             }
         }
         Ok(settings)
@@ -249,6 +251,7 @@ mod tests {
         for (name, value, parts) in [
             ("L_TLL", "1s", ["L_TLL", "ttl, wait"]),
             ("L_", "1s", ["L_ is no setting", "ttl"]),
+            ("L_ttl", "1s", ["L_ttl is no setting", "ttl"]),
             ("L_TTL", "5", ["L_TTL: the value \"5\"", "30s"]),
             ("L_WAIT", "never", ["L_WAIT", "1h30m"]),
             ("L_CONNECTIONS", "many", ["\"many\"", "1 to 16"]),
@@ -259,6 +262,14 @@ mod tests {
             let error = among(&[(name, value)]).unwrap_err().to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
+    }
+
+    #[test]
+    fn a_thread_of_its_own_can_be_taken_back() {
+        let variables = [("L_OWN_THREAD".into(), "false".into())];
+        let settings = Settings::among("L_", variables).unwrap();
+        let told = format!("{:?}", settings.set(LockRuntimeBuilder::new().own_thread()));
+        assert!(told.contains("own_thread: false"), "{told}");
     }
 
     #[cfg(unix)]

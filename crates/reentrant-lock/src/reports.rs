@@ -49,7 +49,7 @@ impl Report {
                 target: TARGET, %lock, class, ?waited, %position, left_out,
                 holder = label, this_runtime, %lease, %fence, ?held_for, ?unrenewed_for, ends_in = ?remaining,
                 "a call has waited for long, and the holder does not renew its lease: its process may be \
-                 dead or stopped; look at it, or wait until the lease ends"
+                 dead or stopped, or renews nothing; look at it, or wait until the lease ends"
             );
             return;
         }
@@ -65,6 +65,7 @@ impl Report {
 #[derive(Debug, Default)]
 // ADR 0015
 pub(crate) struct Ration {
+    /// Until when each name counts.
     reported: BTreeMap<LockName, Instant>,
     left_out: u64,
 }
@@ -75,7 +76,7 @@ impl Ration {
     /// Asks whether something may be reported of `name` at `now`; `within` is the period. `None`: do not report.
     /// `Some(n)`: report it; `n` others, of further names, were left out since the last report.
     pub(crate) fn take(&mut self, name: &LockName, now: Instant, within: Duration) -> Option<u64> {
-        self.reported.retain(|_, at| now.saturating_since(*at) < within);
+        self.reported.retain(|_, until| now < *until);
         if self.reported.contains_key(name) {
             return None;
         }
@@ -83,7 +84,7 @@ impl Ration {
             self.left_out += 1;
             return None;
         }
-        self.reported.insert(name.clone(), now);
+        self.reported.insert(name.clone(), now + within);
         Some(std::mem::take(&mut self.left_out))
     }
 }
@@ -152,6 +153,18 @@ mod tests {
         assert_eq!(ration.take(&name(2000), at(20), WITHIN), Some(1000 - Ration::MOST as u64));
         assert_eq!(ration.take(&name(2001), at(20), WITHIN), Some(0));
         assert!(ration.reported.len() <= Ration::MOST);
+    }
+
+    #[test]
+    fn a_short_time_of_one_call_leaves_what_others_have_reported() {
+        let mut ration = Ration::default();
+        for n in 0..Ration::MOST {
+            assert_eq!(ration.take(&name(n), at(10), WITHIN), Some(0));
+        }
+        assert_eq!(ration.take(&name(99), at(12), Duration::from_secs(1)), None);
+        assert_eq!(ration.take(&name(0), at(12), Duration::from_secs(1)), None);
+        assert_eq!(ration.take(&name(99), at(20), Duration::from_secs(1)), Some(1));
+        assert_eq!(ration.take(&name(99), at(21), Duration::from_secs(1)), Some(0));
     }
 
     #[test]

@@ -26,9 +26,10 @@ const COUNT: u32 = 1000;
 ///
 /// # Errors
 ///
-/// [`StoreError`] that names the node that stands in the way. `Config` when a node has a boot mark or a key, or
-/// for an address or settings that no quorum has: nothing was changed, unless a client has connected
-/// meanwhile. `Definite` or `Indeterminate` when a node does not answer.
+/// [`StoreError`] that names the first node that stands in the way. `Config` when a node has a boot mark or a
+/// key, or for an address or settings that no quorum has. `Definite` or `Indeterminate` when a node does not
+/// answer. Nothing was changed if a node failed when it was looked at; one that fails when it is marked
+/// leaves the others counting.
 ///
 /// # Cancel safety
 ///
@@ -115,8 +116,9 @@ impl<'a> NewNode<'a> {
         if self.ask::<Option<String>>(&set).await.map_err(named)?.is_some() {
             return Ok(());
         }
-        let what = "a client has connected meanwhile, so this node stays out for a while";
-        Err(named(not_served(what, "wait; the other nodes count already").as_answer()))
+        let what = "somebody else has marked this node meanwhile";
+        let remedy = "connect the clients: each node counts as its mark says";
+        Err(named(not_served(what, remedy).as_answer()))
     }
 
     async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {

@@ -201,10 +201,10 @@ impl Engine {
         // Once more through the lock of every name: a lease that was just being given back counted
         // as released above, and its release is announced before that lock is let go.
         self.close();
+        let unreleased = self.outbox.drain(&*self.clock, soon, deadline).await;
         if held > 0 {
             tracing::info!(leases = held, "leases that were still held were ended by the shutdown");
         }
-        let unreleased = self.outbox.drain(&*self.clock, soon, deadline).await;
         ShutdownReport { held, unreleased }
     }
 

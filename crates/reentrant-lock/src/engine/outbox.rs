@@ -233,11 +233,11 @@ mod tests {
         let keys: Vec<_> = releases.iter().map(|one| outbox.add(one).unwrap()).collect();
         let pending = outbox.add(&withdrawal(0)).unwrap();
         let end = |key, end| outbox.state.lock().done(key, end);
-        let drop = |at: usize| {
+        let leave = |at: usize| {
             outbox.leave(&releases[at].name);
             end(keys[at], DeliveryEnd::Unconfirmed).len()
         };
-        assert!((1..count).all(|at| drop(at) == 0), "the release of another lock is pending");
+        assert!((1..count).all(|at| leave(at) == 0), "the release of another lock is pending");
         assert_eq!((outbox.closed().len(), outbox.len()), (1, 2));
         let told = end(keys[0], DeliveryEnd::Released);
         assert_eq!(told.len(), count - 1, "also if the last is confirmed");

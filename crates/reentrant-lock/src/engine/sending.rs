@@ -263,7 +263,7 @@ impl Drop for Sending {
             let delivery = Delivery { expires: delivery.expires + LATE, ..delivery };
             return engine.spawn(send_late(weak, clock, limit, *key, delivery));
         }
-        // What is in the memory of this process ends with it.
+        // The lock stays closed, unless the memory of this process holds it.
         let stays_closed = !engine.ending.refuses() && !engine.store.ends_with_process();
         if self.rules.end().is_none() && delivery.is_release() && stays_closed {
             engine.outbox.leave(&delivery.name);

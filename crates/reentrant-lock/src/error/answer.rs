@@ -10,8 +10,8 @@ impl AcquireError {
     ///
     /// | variant | status | because |
     /// |---|---|---|
-    /// | `Timeout` | 409 | others hold the lock: nothing was done, and the client may try again |
-    /// | `Unavailable` | 503 | the server does not answer, or refuses for now: nothing was done |
+    /// | `Timeout` | 409 | others hold the lock; nothing was done under it, and the client may try again |
+    /// | `Unavailable` | 503 | the server does not answer, or refuses for now; nothing was done under the lock |
     /// | `ShutDown` | 503 | this process is about to end: another one will answer |
     /// | `Lost` | 500 | only from a re-entry, or from several locks: what was done before is not known here |
     /// | all others | 500 | waiting does not help, as with a missing right: an operator has to act |
@@ -97,10 +97,12 @@ mod response {
             let status = StatusCode::from_u16(self.status());
             let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let text = match self {
-                Self::Timeout(_) => "nothing was done: it is busy, try again",
-                Self::Unavailable(_) | Self::ShutDown { .. } => "nothing was done: try again later",
+                Self::Timeout(_) => "it is busy: try again",
+                Self::Unavailable(_) | Self::ShutDown { .. } => {
+                    "it cannot be done now: try again later"
+                }
                 Self::Lost(_) => LOST,
-                _ => "nothing was done",
+                _ => "it cannot be done",
             };
             if status == StatusCode::INTERNAL_SERVER_ERROR {
                 tracing::error!(error = %self, "a request is answered with status 500");

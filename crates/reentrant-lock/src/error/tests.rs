@@ -231,7 +231,14 @@ fn an_answer_has_the_status_and_when_to_try_again_and_names_no_lock() {
         let whole = error.retry_after().map(|after| after.as_millis().div_ceil(1_000).to_string());
         let expected = (error.status(), whole);
         assert_eq!(told(error.clone().into_response()), expected, "{error}");
-        assert_eq!(told(WithError::<&str>::Acquire(error).into_response()), expected);
+        let (lock, with) = (error.lock().as_str().to_owned(), WithError::<&str>::Acquire(error));
+        for response in
+            [with.clone().into_response(), WithError::<&str>::Lost(lost()).into_response()]
+        {
+            let text = read(response);
+            assert!(!text.is_empty() && !text.contains(&lock) && !text.contains(LABEL), "{text}");
+        }
+        assert_eq!(told(with.into_response()), expected);
     }
     assert_eq!(told(WithError::<&str>::Lost(lost()).into_response()), (500, None));
     let own = Response::new(axum_core::body::Body::empty());

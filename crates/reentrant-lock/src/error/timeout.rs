@@ -62,7 +62,7 @@ impl fmt::Display for WaitTimeout {
             return write!(
                 f,
                 "; its lease was not renewed for {unrenewed_for:?} and ends in {left:?}: its process may be \
-                 dead or stopped; wait until then, or look at the process"
+                 dead or stopped, or renews nothing; wait until then, or look at the process"
             );
         }
         f.write_str(if holder.this_runtime {
@@ -123,8 +123,8 @@ pub struct HolderInfo {
     /// Whether the holder is a lease of this very runtime.
     pub this_runtime: bool,
     /// For how long at least the lease was not renewed, if that is two thirds of its time or more: the
-    /// process of the holder may be dead or stopped. `None` also if this runtime has not waited for so
-    /// long.
+    /// process of the holder may be dead or stopped, or it does not renew (`renew(false)`). `None` also if
+    /// this runtime has not waited for so long.
     pub unrenewed_for: Option<Duration>,
 }
 
@@ -153,7 +153,10 @@ impl HolderInfo {
     pub(crate) fn heard(self, before: Option<HeardEnd>, now: Instant) -> Self {
         let before = before.filter(|_| !self.kept && !self.this_runtime);
         let heard = before.map(|heard| heard.hear(now, self.remaining));
-        Self { unrenewed_for: heard.and_then(|heard| heard.unrenewed_for(now)), ..self }
+        let unrenewed_for = heard.and_then(|heard| heard.unrenewed_for(now));
+        // A holder before it may have had a lease with about the same end.
+        let unrenewed_for = unrenewed_for.filter(|time| *time <= self.held_for);
+        Self { unrenewed_for, ..self }
     }
 }
 
