@@ -10,7 +10,7 @@ The records are in docs/pictures: story.txt is the output of
 
 and hand-overs.json has the lines of JSON of
 
-    scripts/bench-peers.sh --modes 4x8-hold0-pause0 --seconds 3 --rounds 3 | grep '^{'
+    scripts/bench-peers.sh --modes 4x8-hold0-pause0 --seconds 3 --rounds 3 --jvm-warmup 20 | grep '^{'
 
 In the documentation of the crate there are no files beside a page: src/guide/pictures.md has the pictures as addresses.
 """

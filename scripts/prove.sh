@@ -126,13 +126,13 @@ run_install() {
     while IFS= read -r line; do
         tried=$((tried + 1))
         printf '\n%s\n' "$line"
-        CARGO_TARGET_DIR="$PWD/target/install" bash -c "$line --root '$folder/program'" || return 1
+        CARGO_TARGET_DIR="$PWD/target/install" bash -c "$line --root '$folder/program'" </dev/null || return 1
         "$folder/program/bin/leasehold" --version || return 1
     done < <(grep -rhoE '^cargo install [^#]*leasehold[^#]*|^cargo install [^#]*--path [^#]*' README.md docs | sed 's/ *$//' | sort -u)
     git clone --quiet . "$folder/clone" || return 1
     line="$(grep -m 1 -oE '^scripts/setup.sh [^#]*' README.md)"
     printf '\n%s\n' "$line"
-    (cd "$folder/clone" && bash -c "$line") || return 1
+    (cd "$folder/clone" && bash -c "$line" </dev/null) || return 1
     kept+=("  $((tried + 1)) install lines, each in an empty folder")
     rm -rf "$folder"
 }

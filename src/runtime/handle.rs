@@ -408,8 +408,8 @@ impl LockRuntime {
     ///
     /// For whoever holds a lease for long: a leader, a worker in a loop, the body of a `with`. It ends
     /// its work, and releases its lease, before the time of the drain is over. The future also
-    /// resolves at once if the drain began before, if the runtime and its locks and guards are gone,
-    /// and in a fork of the process.
+    /// resolves at once if the drain began before, or if the runtime and its locks and guards are gone, and
+    /// so does one that is made in a fork of the process.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use leasehold::{LockRuntime, error::AcquireError, store::Inspection};
 use leasehold_testkit::{CommandKind, Fault, Rule};
 
-use crate::support::{BrokenClock, World, millis, poll_once, secs};
+use crate::support::{BrokenClock, World, at_most_polls, millis, poll_once, secs};
 
 const NAME: &str = World::NAME;
 
@@ -133,4 +133,18 @@ async fn take(locks: LockRuntime, n: usize) -> Option<bool> {
         Err(AcquireError::ShutDown { .. }) => None,
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Users poll an acquire by reference, as in a loop of `select!`: it is over once.
+#[tokio::test]
+async fn an_acquire_that_is_polled_once_more_stays_pending() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    let mut acquire = locks.lock(NAME).unwrap().acquire();
+    let guard = (&mut acquire).await.unwrap();
+    assert!(at_most_polls(2, &mut acquire).await.is_none());
+    guard.release().await.unwrap();
+    let mut all = locks.all(["a", "b"]).unwrap().acquire();
+    drop((&mut all).await.unwrap());
+    assert!(at_most_polls(2, &mut all).await.is_none());
 }

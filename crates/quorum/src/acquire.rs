@@ -41,7 +41,14 @@ pub(super) async fn acquire<N: QuorumNode>(
         let Acquire { ref name, id, .. } = candidate.command;
         match confirm(quorum, name, id, deadline).await? {
             Some(granted) => return Ok(AcquireAnswer::Granted(granted)),
-            None => ask(quorum, &claim, &candidate, one_first, deadline).await?,
+            None => match ask(quorum, &claim, &candidate, one_first, deadline).await {
+                Err(error) if candidate.waits() && error.kind().is_transient() => {
+                    // Its age counts on: a node may remember it.
+                    wait(quorum, &claim, candidate);
+                    return Err(error);
+                }
+                outcome => outcome?,
+            },
         }
     } else if candidate.waits() {
         VoteOutcome::Refused(Refusal::soon())

@@ -139,7 +139,6 @@ impl Guard {
     }
 
     /// Gives the hold back, and says how it ended.
-    #[doc(alias = "unlock")]
     ///
     /// The last release ends the lease; before the end of its
     /// [`min_hold`](crate::Acquire::min_hold) the lock stays closed for the rest. Where
@@ -157,6 +156,7 @@ impl Guard {
     ///
     /// The hold is off in memory from the first poll on; dropping the future, polled or not,
     /// leaves the rest to the runtime.
+    #[doc(alias = "unlock")]
     pub async fn release(mut self) -> Result<Released, ReleaseError> {
         let Some(held) = self.held.take() else { return Ok(Released::Ended) };
         let engine = &self.engine;

@@ -2,7 +2,7 @@
 //! has of the very same lock: no lock of the runtime may be held then.
 
 use std::{
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, mpsc},
     task::{Context, Poll, Wake, Waker},
     thread,
@@ -112,5 +112,27 @@ fn the_waker_of_a_task_that_takes_its_lease_is_dropped_outside_of_every_lock() {
         let guard = guard.unwrap();
         assert_eq!(locks.footprint().waiting, 0);
         guard.release().await.unwrap();
+    });
+}
+
+/// Drains as soon as it is woken, in place.
+struct DrainsWhenWoken(LockRuntime);
+
+impl Wake for DrainsWhenWoken {
+    fn wake(self: Arc<Self>) {
+        let drain = pin!(self.0.drain(Duration::ZERO));
+        let _ = drain.poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+#[test]
+fn who_is_woken_by_a_drain_may_drain() {
+    ends("drains", async || {
+        let world = world();
+        let locks = world.runtime(1);
+        let mut draining = locks.draining();
+        let waker = Waker::from(Arc::new(DrainsWhenWoken(locks.clone())));
+        assert!(Pin::new(&mut draining).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(locks.drain(Duration::ZERO).await.held, 0);
     });
 }

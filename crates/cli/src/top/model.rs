@@ -88,7 +88,7 @@ impl Model {
     /// Whether the holder has not renewed its lease for two thirds of its time.
     pub(super) fn looks_dead(&self, lock: &ListedLock) -> bool {
         let Some(last) = &self.look else { return false };
-        let heard = self.heard.get(&lock.name).filter(|_| !lock.lease.kept);
+        let heard = self.heard.get(&lock.name).filter(|_| !lock.lease.kept && !lock.lease.idle);
         heard.is_some_and(|heard| heard.unrenewed_for(last.at).is_some())
     }
 
@@ -267,6 +267,17 @@ mod tests {
         assert!(looks_dead(20, 10, false));
         assert!(!looks_dead(21, 9, true), "it is kept closed");
         assert!(!looks_dead(22, 30, false), "it was renewed");
+    }
+
+    #[test]
+    fn an_idle_lock_is_not_renewed_and_does_not_look_dead() {
+        let mut model = Model::default();
+        for (second, left) in [(0, 30), (20, 10), (25, 5)] {
+            let mut lock = lock("a", second, &[]);
+            (lock.lease.remaining, lock.lease.idle) = (Duration::from_secs(left), true);
+            model.on_look(look(vec![lock], at(second)));
+            assert!(!model.looks_dead(model.locks()[0]));
+        }
     }
 
     #[test]

@@ -329,7 +329,12 @@ impl Future for AcquireAll {
         if let Some(how) = self.how.take() {
             self.call = Box::pin(how.run());
         }
-        self.call.as_mut().poll(cx)
+        let polled = self.call.as_mut().poll(cx);
+        if polled.is_ready() {
+            // Polled once more, it stays pending.
+            self.call = Box::pin(pending());
+        }
+        polled
     }
 }
 

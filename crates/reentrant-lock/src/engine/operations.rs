@@ -238,7 +238,17 @@ impl Engine {
         if self.is_forked() {
             return ShutdownReport { held: 0, unreleased: Vec::new() };
         }
-        let mut report = self.ending.report.get_or_init(|| self.begin_drain(time)).clone();
+        let mut begun = None;
+        let report = self.ending.report.get_or_init(|| {
+            let (sender, report) = watch::channel(None);
+            begun = Some(sender);
+            report
+        });
+        // Outside of the cell: those who are woken may drain, too.
+        if let Some(sender) = begun {
+            self.begin_drain(time, sender);
+        }
+        let mut report = report.clone();
         let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
         match drained {
             Some(report) => report,
@@ -248,12 +258,15 @@ impl Engine {
     }
 
     // ADR 0016
-    fn begin_drain(self: &Arc<Self>, time: Duration) -> watch::Receiver<Option<ShutdownReport>> {
+    fn begin_drain(
+        self: &Arc<Self>,
+        time: Duration,
+        sender: watch::Sender<Option<ShutdownReport>>,
+    ) {
         let until = self.clock.now() + time;
         // Set before calls are refused, so that their error says that the runtime drains.
         self.ending.begin_drain();
         self.refuse();
-        let (sender, report) = watch::channel(None);
         let engine = Arc::clone(self);
         // A task of its own: the drain goes on when its caller's future is dropped.
         self.spawn(async move {
@@ -266,7 +279,6 @@ impl Engine {
             let rest = rest.max(engine.timing.command_timeout);
             sender.send_replace(Some(engine.shutdown(rest).await));
         });
-        report
     }
 
     async fn until_given_back(&self) {

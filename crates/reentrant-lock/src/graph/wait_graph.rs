@@ -40,7 +40,7 @@ impl WaitGraph {
     /// Such circles come and go in healthy services, such as one whose followers wait for a leader
     /// while they hold other locks. So ask for them when something is stuck. If processes wait for
     /// each other in several ways, only one cycle of them is told. Takes time in proportion to the
-    /// locks and those who wait.
+    /// locks and those who wait. The processes and what they hold have to be in order, as they come.
     pub fn possible_cycles(&self) -> Vec<Cycle> {
         let processes = &self.processes;
         let number = |runtime: RuntimeId| {

@@ -20,16 +20,17 @@ pub(crate) async fn lead(
 ) -> Result<(), Failure> {
     let lock = locks.lock("leader")?.class("leader");
     loop {
-        let guard = match lock.acquire().wait_forever().await {
+        // Nothing is wrong with a follower that waits for days.
+        let guard = match lock.acquire().wait_forever().blocked_after(Duration::MAX).await {
             Ok(guard) => guard,
             // The runtime is being drained: this copy stops.
             Err(AcquireError::ShutDown { .. }) => return Ok(()),
-            // The server does not answer. The next call waits until it does.
-            Err(AcquireError::Unavailable(error)) => {
+            // The server does not answer, or an operator has to act: the next call finds out when that is over.
+            Err(error) => {
                 eprintln!("{error}");
+                sleep(PAUSE).await;
                 continue;
             }
-            Err(error) => return Err(error.into()),
         };
         tokio::select! {
             biased; // a leader that has lost its lease begins nothing more

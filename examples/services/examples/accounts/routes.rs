@@ -38,13 +38,14 @@ pub(crate) fn all(service: Service) -> Router {
 /// Answers with the new balance. What goes wrong has an answer of its own: see `status()` of the errors.
 async fn deposit(
     State(Service { locks, books, .. }): State<Service>,
-    Path((account, amount)): Path<(i64, i64)>,
+    Path((account, amount)): Path<(i64, u32)>,
 ) -> Result<String, Response> {
     let lock = locks.lock(format!("account/{account}"));
     let lock =
         lock.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()).into_response())?;
     let lock = lock.class("accounts").acquire().wait(WAIT);
-    let deposited = lock.with(async |lease| books.deposit(account, amount, lease.stamp()).await);
+    let deposited =
+        lock.with(async |lease| books.deposit(account, amount.into(), lease.stamp()).await);
     let balance = deposited.await.map_err(IntoResponse::into_response)?;
     Ok(balance.to_string())
 }

@@ -3,7 +3,7 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::atomic::{AtomicBool, AtomicI64, Ordering},
     thread,
     time::Duration,
 };
@@ -37,12 +37,13 @@ fn the_books_are_right_although_a_copy_is_killed_under_load_and_the_other_one_st
 
     // Those that were answered with 200, and those that nobody answered: they were made, or were not.
     let (paid, unknown) = (AtomicI64::new(0), AtomicI64::new(0));
+    let ends = AtomicBool::new(false);
     thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let (paid, unknown, addresses) = (&paid, &unknown, &addresses);
+            let (paid, unknown, addresses, ends) = (&paid, &unknown, &addresses, &ends);
             scope.spawn(move || {
                 for number in 0.. {
-                    if paid.load(Ordering::SeqCst) >= DEPOSITS {
+                    if paid.load(Ordering::SeqCst) >= DEPOSITS || ends.load(Ordering::SeqCst) {
                         return;
                     }
                     let account = number % 3;
@@ -50,7 +51,10 @@ fn the_books_are_right_although_a_copy_is_killed_under_load_and_the_other_one_st
                     match ask(&addresses[(client + number) % 2], &request) {
                         Some((200, _)) => paid.fetch_add(1, Ordering::SeqCst),
                         // Nothing was done.
-                        Some((409 | 503, _)) => 0,
+                        Some((409 | 503, _)) => {
+                            thread::sleep(Duration::from_millis(10));
+                            0
+                        }
                         // A lease that was lost, on a machine that stood still; or no answer.
                         Some((500, _)) | None => unknown.fetch_add(1, Ordering::SeqCst),
                         Some((status, body)) => panic!("{status}: {body}"),
@@ -58,9 +62,15 @@ fn the_books_are_right_although_a_copy_is_killed_under_load_and_the_other_one_st
                 }
             });
         }
-        let half_way = || (paid.load(Ordering::SeqCst) >= KILLED_AFTER).then_some(());
-        Patience::of(LIMIT).until(half_way).expect("the copies answer");
+        let are_paid = |count| {
+            Patience::of(LIMIT).until(|| (paid.load(Ordering::SeqCst) >= count).then_some(()))
+        };
+        let half_way = are_paid(KILLED_AFTER);
         doomed.kill();
+        let all = half_way.and_then(|()| are_paid(DEPOSITS));
+        // Clients that are not served end, so that the test does.
+        ends.store(true, Ordering::SeqCst);
+        all.expect("the copies answer");
     });
 
     let (paid, unknown) = (paid.into_inner(), unknown.into_inner());
