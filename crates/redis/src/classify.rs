@@ -99,14 +99,18 @@ pub(super) struct NotDialed {
     pub(super) was_cut: bool,
     /// What answers does not speak Redis' protocol, or not all of it.
     pub(super) is_foreign: bool,
+    /// A certificate or a setting of TLS was refused.
+    pub(super) is_of_tls: bool,
 }
 
 impl NotDialed {
-    /// The same for an address that has led to Redis before: a proxy may answer in its place for a
-    /// while, as during a failover.
-    pub(super) fn for_now(mut self) -> Self {
-        if self.is_foreign {
-            self.error = StoreError::new(Definite, self.error.what().to_owned(), NOT_THERE);
+    /// The same, for an address that may have led to Redis before. If it has, a proxy may answer in its place
+    /// for a while, as during a failover, and certificates may be about to be renewed.
+    pub(super) fn for_now_if(mut self, has_worked: bool) -> Self {
+        if has_worked && (self.is_foreign || self.is_of_tls) {
+            let (what, remedy) = (self.error.what().to_owned(), self.error.remedy().to_owned());
+            let remedy = if self.is_foreign { NOT_THERE.into() } else { remedy };
+            self.error = StoreError::new(Definite, what, remedy);
         }
         self
     }
@@ -114,7 +118,7 @@ impl NotDialed {
     /// The failure of a command with which each connection begins.
     pub(super) fn by(command: &str, error: RedisError) -> Self {
         match missing(command, &error) {
-            Some(refused) => Self { error: refused, was_cut: false, is_foreign: true },
+            Some(refused) => Self { is_foreign: true, ..refused.into() },
             None => error.into(),
         }
     }
@@ -122,8 +126,7 @@ impl NotDialed {
     /// A connection that was made, and ended before anybody used it.
     pub(super) fn ended() -> Self {
         let what = "cannot connect to Redis: the connection ended as soon as it was made";
-        let error = StoreError::new(Definite, what, SHUT);
-        Self { error, was_cut: true, is_foreign: false }
+        Self { was_cut: true, ..StoreError::new(Definite, what, SHUT).into() }
     }
 
     /// The deadline came first.
@@ -138,13 +141,13 @@ impl From<RedisError> for NotDialed {
     fn from(error: RedisError) -> Self {
         let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
         let is_foreign = error.kind() == ErrorKind::Parse;
-        Self { error: classify_dial(&error), was_cut, is_foreign }
+        Self { was_cut, is_foreign, ..classify_dial(&error).into() }
     }
 }
 
 impl From<StoreError> for NotDialed {
     fn from(error: StoreError) -> Self {
-        Self { error, was_cut: false, is_foreign: false }
+        Self { error, was_cut: false, is_foreign: false, is_of_tls: false }
     }
 }
 
@@ -254,6 +257,8 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
             "start the replicas that are missing, or lower min-replicas-to-write",
         ),
         (&["MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
+        // A master is demoted while a connection waits for replicas.
+        (&["UNBLOCKED", "cannot be used with replica instances"], Indeterminate, WAIT),
         (&["server's clock shows"], Definite, "set the clock of the server's machine"),
         (&["max number of clients"], Definite, "raise maxclients, or open fewer connections"),
         (
@@ -347,11 +352,16 @@ mod tests {
     fn what_speaks_another_protocol_is_wrong_unless_redis_was_there_before() {
         let error = RedisError::from((ErrorKind::Parse, "Parse error at 1"));
         assert_eq!(NotDialed::from(error.clone()).error.kind(), Config);
-        let for_now = NotDialed::from(error).for_now().error;
+        let for_now = NotDialed::from(error).for_now_if(true).error;
         assert_eq!(for_now.kind(), Definite);
         assert!(!for_now.is_sign_of_life(), "it is an outage");
         let refused = make_extension_error("NOPERM".into(), None);
-        assert_eq!(NotDialed::from(refused).for_now().error.kind(), Config);
+        assert_eq!(NotDialed::from(refused).for_now_if(true).error.kind(), Config);
+        let unknown = || make_extension_error("ERR".into(), Some("we would rather not".into()));
+        for (has_worked, kind) in [(false, Config), (true, Definite)] {
+            let told = NotDialed::by("SUBSCRIBE", unknown()).for_now_if(has_worked);
+            assert_eq!(told.error.kind(), kind);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use redis::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
-    classify::{NotDialed, classify_dial, is_readonly},
+    classify::{NOT_THERE, NotDialed, classify_dial, is_readonly},
     cluster::unknown_node,
     config::{NodeSettings, RedisConfig},
     liveness::Epoch,
@@ -159,9 +159,11 @@ impl Dialer {
         };
         let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
         dialed.map_err(|failed| {
-            let failed = if was_there { failed.for_now() } else { failed };
-            let NotDialed { error, .. } = failed;
-            NotDialed { error: self.announced(self.named_in(epoch, error)), ..failed }
+            let failed = failed.for_now_if(was_there);
+            let error = self.named_in(epoch, failed.error);
+            // What is foreign has been reached.
+            let error = if failed.is_foreign { error } else { self.announced(error) };
+            NotDialed { error, ..failed }
         })
     }
 
@@ -171,7 +173,9 @@ impl Dialer {
         let Some(teller) = self.node.as_ref().and_then(|node| node.announced_to.as_ref()) else {
             return error;
         };
-        if error.is_answer() || error.kind() != StoreErrorKind::Definite {
+        let is_out_of_reach =
+            error.kind() == StoreErrorKind::Definite && error.remedy() == NOT_THERE;
+        if error.is_answer() || !is_out_of_reach {
             return error;
         }
         let at = format!("{}, which the Cluster announces, as {teller} says", self.endpoint);
@@ -251,4 +255,25 @@ fn tcp_settings() -> TcpSettings {
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(Duration::from_secs(10));
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_an_announced_address_is_not_replaced() {
+        let node = NodeSettings { announced_to: Some("other:1".into()), ..NodeSettings::default() };
+        let config = RedisConfig::new("redis://h:1").unwrap();
+        let config = RedisConfig { node: Some(node), ..config };
+        let dialer = Dialer::new(&config, Arc::new(SystemClock), None).unwrap();
+        let told = |error| dialer.announced(dialer.named(error)).to_string();
+        let out_of_reach = told(NotDialed::in_time().error);
+        assert!(out_of_reach.contains("as other:1 says"), "{out_of_reach}");
+        assert!(out_of_reach.contains("cluster-announce-ip"), "{out_of_reach}");
+        let ended = told(NotDialed::ended().error);
+        assert!(ended.contains("maxclients") && !ended.contains("announce"), "{ended}");
+    }
 }

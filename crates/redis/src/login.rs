@@ -47,7 +47,7 @@ impl Login {
 
     /// The client that makes the next connection: the given one, with the credentials of a provider, and
     /// with the certificates that there are now. `Definite` when the provider fails, or has no answer by the
-    /// deadline, or when the certificates cannot be used any more.
+    /// deadline, or when the certificates cannot be used any more, or are not read by then.
     pub(super) async fn client(
         &self,
         client: &Client,
@@ -55,7 +55,12 @@ impl Login {
         deadline: Instant,
     ) -> Result<Client, StoreError> {
         let info = client.get_connection_info().clone();
-        self.tls.client(self.with_credentials(info, clock, deadline).await?)
+        let info = self.with_credentials(info, clock, deadline).await?;
+        let made = within(clock, deadline, self.tls.client(info)).await;
+        made.unwrap_or_else(|| {
+            let what = "cannot connect to Redis: the certificates were not read in time";
+            Err(StoreError::new(StoreErrorKind::Definite, what, READ_AGAIN))
+        })
     }
 
     async fn with_credentials(
@@ -138,6 +143,8 @@ impl Login {
     }
 }
 
+/// What to do if certificates are not read in time.
+const READ_AGAIN: &str = "check the disk, or the function, that they come from; they are read again for the next connection";
 /// What to do after a failure of a provider.
 const ASKED_AGAIN: &str =
     "the provider is asked again for the next connection; see what it says if it stays";

@@ -103,6 +103,14 @@ mod tests {
             ("LOADING", "Redis is loading the dataset in memory", Definite, "loading"),
             ("GETEX", "is refused: LOADING Redis is loading", Definite, "loading"),
             ("ERR", "upstream failure", Indeterminate, "proxy"),
+            // A master is demoted while a connection waits for replicas.
+            (
+                "UNBLOCKED",
+                "force unblock from blocking operation, instance state changed (master -> replica?)",
+                Indeterminate,
+                "retried",
+            ),
+            ("ERR", "WAIT cannot be used with replica instances.", Indeterminate, "retried"),
             (
                 "ERR",
                 "DEL is refused: ERR Write commands not allowed after non deterministic commands",

@@ -111,7 +111,7 @@ impl Readiness {
         let hear = async move {
             // It disconnects soon; a missing right shows before a task waits, and so does another master at the
             // address, as both connections are there at one time.
-            let subscribing = subscribe(&dialer, ("SUBSCRIBE", &channel), |_| Ok(()));
+            let subscribing = subscribe(&dialer, ("SUBSCRIBE", &channel), false, |_| Ok(()));
             let mut heard = subscribing.await?;
             if dialer.node.is_none() {
                 return Ok(heard);

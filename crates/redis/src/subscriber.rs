@@ -44,10 +44,12 @@ impl Subscriber {
         let mut failures: u32 = 0;
         // Until the first spare subscription works, messages come on another one: none was lost.
         let mut may_have_missed = !self.channel.is_spare();
+        let mut has_worked = false;
         while self.is_wanted() {
             let name = self.channel.name().await;
-            let subscribed = self.subscribe(&name, may_have_missed).await;
+            let subscribed = self.subscribe(&name, may_have_missed, has_worked).await;
             may_have_missed = true;
+            has_worked |= subscribed.is_ok();
             let pause = match subscribed {
                 Ok((dialer, connection, receiver)) => {
                     let endpoint = &dialer.endpoint;
@@ -83,6 +85,7 @@ impl Subscriber {
         &self,
         name: &str,
         may_have_missed: bool,
+        has_worked: bool,
     ) -> Result<(Arc<Dialer>, Dialed, Arc<Receiver>), StoreError> {
         let dialer = (self.next_dialer)().await?;
         let receiver = Arc::new(Receiver {
@@ -96,7 +99,7 @@ impl Subscriber {
             Ok::<(), ()>(())
         };
         let to = (self.channel.verb(), name);
-        let connection = subscribe(&dialer, to, heard).await?;
+        let connection = subscribe(&dialer, to, has_worked, heard).await?;
         Ok((dialer, connection, receiver))
     }
 
@@ -155,10 +158,12 @@ impl Subscriber {
     }
 }
 
-/// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it.
+/// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it,
+/// which may have worked before.
 pub(super) async fn subscribe(
     dialer: &Dialer,
     (verb, channel): (&'static str, &str),
+    has_worked: bool,
     heard: impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static,
 ) -> Result<Dialed, StoreError> {
     let clock = &*dialer.clock;
@@ -175,7 +180,7 @@ pub(super) async fn subscribe(
             // The old master may hang.
             () = dialer.route.epochs().left(new.epoch) => return Err(NotDialed::ended().error),
         };
-        asked.map_err(|error| NotDialed::by(verb, error).error)?;
+        asked.map_err(|error| NotDialed::by(verb, error).for_now_if(has_worked).error)?;
         Ok(new)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {

@@ -16,8 +16,8 @@ impl TlsSettings {
         Ok(())
     }
 
-    pub(crate) fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
-        Client::open(info).map_err(|error| classify_dial(&error))
+    pub(crate) async fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
+        std::future::ready(Client::open(info)).await.map_err(|error| classify_dial(&error))
     }
 
     pub(crate) fn told(&self, _: bool, _: &RedisError) -> Option<NotDialed> {

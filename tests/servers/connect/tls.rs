@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
 use leasehold::{
     LockRuntime, LockRuntimeBuilder,
-    error::{ConnectError, StoreErrorKind},
+    error::{AcquireError, ConnectError, StoreErrorKind},
     redis::Pem,
 };
 use leasehold_testkit::{RedisServer, server::ClientPems};
@@ -193,8 +193,11 @@ async fn a_text_stays_as_it_is() {
     use_lock(&locks).await;
     server.renew_certificates();
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
-    let error = locks.lock("a").expect("a name").acquire().await.expect_err("an old authority");
+    let lock = locks.lock("a").expect("a name");
+    let error = lock.try_acquire().await.expect_err("an old authority");
     names(&error.to_string(), &["tls_root_ca()"]);
+    // The address is right, and the authority may be renewed.
+    assert!(matches!(error, AcquireError::Unavailable(_)), "{error}");
 }
 
 /// A provider is asked for each connection; what it cannot give for now is tried again.

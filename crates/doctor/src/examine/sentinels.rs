@@ -14,13 +14,14 @@ pub(super) async fn ask(
     info: &ConnectionInfo,
     name: &str,
 ) -> Result<Option<NamedMaster>, String> {
-    let client = client_of(config, info);
-    let client = client.map_err(|error| unreachable_one(config, &error))?;
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(config.connect_timeout))
         .set_response_timeout(None);
     let until = clock.now() + config.connect_timeout;
-    let connecting = client.get_multiplexed_async_connection_with_config(&settings);
+    let connecting = async {
+        let client = client_of(config, info).await?;
+        client.get_multiplexed_async_connection_with_config(&settings).await
+    };
     let connected = within(&**clock, until, connecting).await;
     let connected = connected.ok_or("it is silent")?;
     let connection = connected.map_err(|error| unreachable_one(config, &error))?;

@@ -2,7 +2,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -14,7 +14,7 @@ use leasehold_redis::{
     decode::{ScriptReply, text},
     evaluate, millis, needed, run_in,
 };
-use redis::{Cmd, RedisResult, Value, aio::MultiplexedConnection, cmd};
+use redis::{Cmd, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd};
 
 use super::scripts;
 
@@ -31,14 +31,18 @@ pub(super) struct Boot {
     pub(super) place: String,
     pub(super) settings: QuorumSettings,
     pub(super) longest: Longest,
+    /// Whether a connection was greeted before.
+    pub(super) has_worked: AtomicBool,
 }
 
 impl Greeting for Boot {
     fn greet(&self, mut connection: MultiplexedConnection) -> Greeted<'_> {
         Box::pin(async move {
-            let run = run_id(&mut connection).await?;
+            let run = run_id(&mut connection, self.has_worked.load(Ordering::Relaxed)).await?;
             let persists = persists_all(&mut connection).await;
-            self.mark(&mut connection, &run, persists).await
+            self.mark(&mut connection, &run, persists).await?;
+            self.has_worked.store(true, Ordering::Relaxed);
+            Ok(())
         })
     }
 }
@@ -58,7 +62,8 @@ impl Boot {
         };
         let call = ScriptCall::new(&scripts::BOOT, 1, &write);
         let told = evaluate(connection, call, false, Duration::ZERO).await;
-        let told = told.map_err(|error| needed("EVALSHA", classify(&error)).not_sent())?.answer;
+        let has_worked = self.has_worked.load(Ordering::Relaxed);
+        let told = told.map_err(|error| refused("EVALSHA", &error, has_worked).not_sent())?.answer;
         let told = ScriptReply::new(&told)?;
         let (rest, most, has_lost) = (told.number(0)?, told.number(1)?, told.number(2)? == 1);
         self.longest.fetch_max(most, Ordering::Relaxed);
@@ -73,10 +78,20 @@ impl Boot {
     }
 }
 
-/// The id of the server's run.
-pub(super) async fn run_id(connection: &mut MultiplexedConnection) -> Result<String, StoreError> {
+/// The refusal of a command. One that nobody knows lasts, unless the command has worked before: a proxy may
+/// answer for a while.
+fn refused(command: &str, error: &RedisError, has_worked: bool) -> StoreError {
+    let refused = classify(error);
+    if has_worked { refused } else { needed(command, refused) }
+}
+
+/// The id of the server's run. `INFO` may have worked before.
+pub(super) async fn run_id(
+    connection: &mut MultiplexedConnection,
+    has_worked: bool,
+) -> Result<String, StoreError> {
     let told: Value = cmd("INFO").arg("server").query_async(connection).await.map_err(|error| {
-        let error = needed("INFO", classify(&error));
+        let error = refused("INFO", &error, has_worked);
         if error.kind() == StoreErrorKind::Config {
             return error.with_remedy(
                 "allow INFO: without it a node that came back without its data cannot be told",
@@ -102,4 +117,17 @@ pub(super) async fn persists_all(connection: &mut MultiplexedConnection) -> bool
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_nobody_knows_lasts_unless_the_command_has_worked() {
+        let error = redis::make_extension_error("ERR".into(), Some("we would rather not".into()));
+        assert_eq!(refused("INFO", &error, false).kind(), StoreErrorKind::Config);
+        let later = refused("INFO", &error, true).not_sent();
+        assert_eq!(later.kind(), StoreErrorKind::Definite);
+    }
 }

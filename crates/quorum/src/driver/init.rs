@@ -74,7 +74,7 @@ impl<'a> NewNode<'a> {
     async fn read_run(&mut self) -> Result<(), StoreError> {
         let mut connection = self.connection.clone();
         let asked = async {
-            let run = run_id(&mut connection).await?;
+            let run = run_id(&mut connection, false).await?;
             Ok((run, persists_all(&mut connection).await))
         };
         let (run, persists) = self.in_time(asked).await?;

@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::AtomicBool},
 };
 
 use futures_util::future::join_all;
@@ -47,6 +47,7 @@ impl RedisNode {
             place: dialer.endpoint.to_string(),
             settings: config.quorum,
             longest: Arc::clone(longest),
+            has_worked: AtomicBool::new(false),
         });
         let dialect = Arc::new(NodeDialect::new(&config.keys, config.fencing, &config.quorum));
         let batcher = || {

@@ -147,7 +147,8 @@ impl Prober {
         while let Some(Some(asked)) = within(clock, until, asking.join_next()).await {
             let (view, asked) = match asked {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(NotDialed { error, .. })) => {
+                Ok(Err(not_asked)) => {
+                    let error = not_asked.for_now_if(known.view.is_some()).error;
                     // One that is out of reach may be back soon, whatever the others say.
                     if failed.as_ref().is_none_or(|_| error.kind().is_transient()) {
                         failed = Some(error);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     address::SentinelGroup,
-    classify::{NOT_THERE, classify_dial, is_login},
+    classify::{NOT_THERE, NotDialed, classify_dial, is_login},
     config::RedisConfig,
     durations::SENTINEL_REFRESHES,
     endpoint::Endpoint,
@@ -144,7 +144,9 @@ impl Sentinels {
         match decide(&answers, listed, last.as_ref()) {
             MasterVerdict::Named(endpoint) => self.settle(refresh, &endpoint),
             _ => Err(match failed {
-                Some(error) if answers.is_empty() => unreachable(&self.config, &error),
+                Some(error) if answers.is_empty() => {
+                    unreachable(&self.config, &error, last.is_some())
+                }
                 _ => open_question(answers.len(), listed),
             }),
         }
@@ -203,16 +205,17 @@ impl Sentinels {
 
 /// Why one Sentinel did not answer, in a sentence that names it.
 pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> String {
-    let failed = unreachable(config, error);
+    let failed = unreachable(config, error, false);
     let what = failed.what();
     let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": "));
     why.unwrap_or(what).to_owned()
 }
 
-/// Why no Sentinel answered, or one.
-fn unreachable(config: &RedisConfig, error: &RedisError) -> StoreError {
-    let of_tls = config.tls.told(false, error).map(|not_dialed| not_dialed.error);
-    let failed = of_tls.unwrap_or_else(|| classify_dial(error));
+/// Why no Sentinel answered, or one. Where a master is known, Sentinels have answered before.
+fn unreachable(config: &RedisConfig, error: &RedisError, is_master_known: bool) -> StoreError {
+    let of_tls = config.tls.told(false, error);
+    let failed = of_tls.unwrap_or_else(|| NotDialed::from(error.clone()));
+    let failed = failed.for_now_if(is_master_known).error;
     let no_sentinel = failed.what().contains("unknown command");
     let (what, remedy) = if is_login(error) {
         ("Sentinels refuse the login", "write their login as ?sentinel_user=…&sentinel_pass=…")
@@ -238,6 +241,17 @@ mod tests {
     use leasehold_core::SystemClock;
 
     use super::*;
+
+    #[test]
+    fn what_answers_in_the_place_of_sentinels_lasts_unless_they_have_answered_before() {
+        let config = RedisConfig::new("redis+sentinel://a,b,c/m").unwrap();
+        let error = RedisError::from((redis::ErrorKind::Parse, "Parse error at 1"));
+        for (is_master_known, kind) in
+            [(false, StoreErrorKind::Config), (true, StoreErrorKind::Definite)]
+        {
+            assert_eq!(unreachable(&config, &error, is_master_known).kind(), kind);
+        }
+    }
 
     #[test]
     fn a_refresh_that_began_earlier_does_not_bring_an_older_master_back() {

@@ -16,11 +16,15 @@ const SWITCHES: &str = "+switch-master";
 /// # Errors
 ///
 /// [`RedisError`] when the address or a certificate cannot be used.
-pub fn client_of(config: &RedisConfig, info: &ConnectionInfo) -> Result<Client, RedisError> {
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves a file to be read to its end, on a thread of its own.
+pub async fn client_of(config: &RedisConfig, info: &ConnectionInfo) -> Result<Client, RedisError> {
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
     // As an error of the client library, in which others come, too.
-    config.tls.client(info).map_err(|error| io::Error::other(error).into())
+    config.tls.client(info).await.map_err(|error| io::Error::other(error).into())
 }
 
 /// How to connect, with the TCP settings of `template`.
@@ -74,7 +78,7 @@ impl Sentinel {
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
-        let client = client_of(&self.config, &self.info)?;
+        let client = client_of(&self.config, &self.info).await?;
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
         // Only a hint: a user of the Sentinel may lack the right to it.
         let _ = connection.subscribe(SWITCHES).await;

@@ -5,7 +5,7 @@ use rustls::{
     crypto::CryptoProvider,
     pki_types::{
         CertificateDer, PrivateKeyDer,
-        pem::{PemObject as _, SectionKind},
+        pem::{self, PemObject as _, SectionKind},
     },
     sign::CertifiedKey,
 };
@@ -44,7 +44,7 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, U
 pub(super) fn anchors(pem: &[u8]) -> Result<(), Unfit> {
     let mut store = RootCertStore::empty();
     for certificate in certificates(pem)? {
-        store.add(certificate).map_err(|error| unreadable(&error))?;
+        store.add(certificate).map_err(|error| damaged(&error))?;
     }
     Ok(())
 }
@@ -62,15 +62,15 @@ pub(super) fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, Unfit> {
         let remedy = "convert it, as openssl pkey -inform der -in FILE -out FILE does";
         return Err(unfit("is DER, not PEM", remedy));
     }
-    if !has_key(pem) {
-        let is_certificate = certificates(pem).is_ok();
-        return Err(if is_certificate {
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+        pem::Error::NoItemsFound if certificates(pem).is_ok() => {
             unfit("has a certificate and no key", "give the key; the two may be swapped")
-        } else {
+        }
+        pem::Error::NoItemsFound => {
             unfit("has no key in PEM", "give a text with a line -----BEGIN PRIVATE KEY-----")
-        });
-    }
-    PrivateKeyDer::from_pem_slice(pem).map_err(|error| unreadable(&error))
+        }
+        error => unreadable(&error),
+    })
 }
 
 /// Why a certificate and a key cannot serve together; `None` if they can.
@@ -84,7 +84,7 @@ pub(super) fn misfit(
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             Some(unfit("is not the key of the certificate", "give the key that belongs to it"))
         }
-        Err(error) => Some(unreadable(&error)),
+        Err(error) => Some(damaged(&error)),
     }
 }
 
@@ -96,7 +96,20 @@ fn empty() -> Unfit {
     unfit("is empty", "write into it what belongs there, in PEM")
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> Unfit {
+/// Why a text is no PEM. A key without line breaks stands whole in the error, in decimal bytes: its fields are
+/// never told.
+fn unreadable(error: &pem::Error) -> Unfit {
+    use pem::Error::{IllegalSectionStart, MissingSectionEnd};
+    match error {
+        MissingSectionEnd { .. } | IllegalSectionStart { .. } => unfit(
+            "has no line breaks, or its end is missing",
+            "write it as openssl does, with each line on its own",
+        ),
+        other => damaged(other),
+    }
+}
+
+fn damaged(error: &dyn std::fmt::Display) -> Unfit {
     unfit(format!("is damaged ({error})"), "write it anew")
 }
 
@@ -134,7 +147,29 @@ mod tests {
         assert_eq!(of_certificates(KEY), "has a key and no certificate");
         assert_eq!(of_certificates("hello"), "has no certificate in PEM");
         let torn = "-----BEGIN CERTIFICATE-----\nMIIB\n";
-        assert!(of_certificates(torn).contains("damaged"), "{}", of_certificates(torn));
+        assert_eq!(of_certificates(torn), "has no line breaks, or its end is missing");
+        let odd = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        assert!(of_certificates(odd).contains("damaged"), "{}", of_certificates(odd));
+    }
+
+    #[test]
+    fn a_key_without_line_breaks_is_told_without_its_bytes() {
+        let secret = "MC4CAQAwBQYDK2VwBCIEIFTzWT0xo4a5wO7ssQTN/8CCMo9mBRnU0u1T2hpEbQ3h";
+        for pem in [KEY.replace('\n', ""), KEY.replace('\n', "\\n"), KEY.replace('\n', " ")] {
+            let pem = pem.as_bytes();
+            for told in [
+                anchors(pem).unwrap_err(),
+                certificates(pem).unwrap_err(),
+                key(pem).unwrap_err(),
+                key(&[&b"-----BEGIN X-----\n-----END X-----\n"[..], pem].concat()).unwrap_err(),
+            ] {
+                assert_eq!(told.what, "has no line breaks, or its end is missing");
+                let text = format!("{told:?}");
+                assert!(text.contains("each line on its own"), "{text}");
+                // The base64, and its bytes in decimal.
+                assert!(!text.contains(secret) && !text.contains("77, 67"), "{text}");
+            }
+        }
     }
 
     #[test]

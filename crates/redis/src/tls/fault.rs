@@ -8,7 +8,7 @@ use redis::RedisError;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::settings::{TlsNames, TlsSettings};
-use crate::classify::{NOT_THERE, NotDialed, carried};
+use crate::classify::{NotDialed, carried};
 
 /// Why a connection was not made, if TLS is the reason.
 pub(super) fn told(settings: &TlsSettings, is_tls: bool, error: &RedisError) -> Option<NotDialed> {
@@ -30,9 +30,10 @@ pub(super) fn told(settings: &TlsSettings, is_tls: bool, error: &RedisError) -> 
         Error::AlertReceived(alert) => alerted(settings, *alert),
         Error::InvalidMessage(_) => return Some(foreign()),
         Error::PeerIncompatible(_) => no_version(),
-        other => (Definite, format!("the TLS handshake failed: {other}"), NOT_THERE.into()),
+        other => (Definite, format!("the TLS handshake failed: {other}"), LOG_MAY_SAY.into()),
     };
-    Some(StoreError::new(kind, format!("cannot connect to Redis: {what}"), remedy).into())
+    let error = StoreError::new(kind, format!("cannot connect to Redis: {what}"), remedy);
+    Some(NotDialed { is_of_tls: true, ..error.into() })
 }
 
 /// What answers is no TLS.
@@ -42,6 +43,8 @@ pub(super) fn foreign() -> NotDialed {
     let error = StoreError::new(Config, what, remedy);
     NotDialed { is_foreign: true, ..error.into() }
 }
+
+const LOG_MAY_SAY: &str = "the server's log may say why";
 
 type Told = (StoreErrorKind, String, String);
 
@@ -113,24 +116,30 @@ fn alerted(settings: &TlsSettings, alert: AlertDescription) -> Told {
         | Of::CertificateUnknown
         | Of::UnknownCA
         | Of::AccessDenied
-        | Of::DecryptError => (
-            Config,
-            format!("the server refuses the client certificate of {certificate} ({alert:?})"),
-            match alert {
-                Of::CertificateExpired => "renew it".into(),
-                Of::UnknownCA | Of::DecryptError => {
-                    "give one that an authority of the server's `tls-ca-cert-file` has issued".into()
-                }
-                _ => "the server's log may say why".into(),
-            },
-        ),
+        | Of::DecryptError => {
+            let refuses =
+                format!("the server refuses the client certificate of {certificate} ({alert:?})");
+            let (what, remedy) = match alert {
+                _ if !has_one => (
+                    format!("the server ended the TLS handshake ({alert:?}): it may ask for a client certificate"),
+                    give,
+                ),
+                Of::CertificateExpired => (refuses, "renew it".into()),
+                Of::UnknownCA | Of::DecryptError => (
+                    refuses,
+                    "give one that an authority of the server's `tls-ca-cert-file` has issued".into(),
+                ),
+                _ => (refuses, LOG_MAY_SAY.into()),
+            };
+            (Config, what, remedy)
+        }
         Of::UnrecognisedName => (
             Config,
             "the server has no certificate for the host of the address".into(),
             "correct the host of the address".into(),
         ),
         other => {
-            (Definite, format!("the server ended the TLS handshake ({other:?})"), NOT_THERE.into())
+            (Definite, format!("the server ended the TLS handshake ({other:?})"), LOG_MAY_SAY.into())
         }
     }
 }
@@ -138,4 +147,51 @@ fn alerted(settings: &TlsSettings, alert: AlertDescription) -> Told {
 fn no_version() -> Told {
     let what = "server and client have no version of TLS or no cipher in common";
     (Config, what.into(), "allow TLSv1.2 or TLSv1.3 in the server's `tls-protocols`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::tls::Pem;
+
+    fn failed(settings: &TlsSettings, error: Error) -> NotDialed {
+        told(settings, true, &io::Error::other(error).into()).unwrap()
+    }
+
+    fn shows_one() -> TlsSettings {
+        let client = Some((Pem::from("a"), Pem::from("b")));
+        TlsSettings { client, ..TlsSettings::default() }
+    }
+
+    #[test]
+    fn who_shows_no_certificate_is_not_told_that_it_is_refused() {
+        use AlertDescription as Of;
+        for alert in [Of::BadCertificate, Of::UnknownCA, Of::AccessDenied, Of::DecryptError] {
+            let none = failed(&TlsSettings::default(), Error::AlertReceived(alert)).error;
+            let text = none.to_string();
+            assert!(text.contains("may ask for a client certificate"), "{text}");
+            assert!(!text.contains("refuses") && text.contains("give it one"), "{text}");
+            let one = failed(&shows_one(), Error::AlertReceived(alert)).error.to_string();
+            assert!(one.contains("refuses the client certificate"), "{one}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_wrong_unless_connections_have_worked_before() {
+        for error in [
+            Error::InvalidCertificate(CertificateError::UnknownIssuer),
+            Error::InvalidCertificate(CertificateError::Expired),
+            Error::AlertReceived(AlertDescription::UnknownCA),
+            Error::AlertReceived(AlertDescription::UnrecognisedName),
+        ] {
+            let first = failed(&shows_one(), error.clone());
+            assert_eq!(first.error.kind(), Config, "{error}");
+            let (what, remedy) = (first.error.what().to_owned(), first.error.remedy().to_owned());
+            let later = first.for_now_if(true).error;
+            assert_eq!(later.kind(), Definite, "{error}");
+            assert_eq!((later.what(), later.remedy()), (&*what, &*remedy));
+        }
+    }
 }

@@ -1,7 +1,8 @@
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    io::{self, Read as _},
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -12,26 +13,30 @@ use std::{
 /// open connections stay as they are.
 ///
 /// They are read and checked when the lock runtime is made, too: what cannot be used then is an error of
-/// kind `Config`. If it cannot be used later, making the connection fails with an error of kind `Definite`,
-/// and is tried again. A file that is replaced by renaming is never half written.
+/// kind `Config`. If a file or a function gives nothing fit later, making the connection fails with an error of
+/// kind `Definite`, and is tried again. A file that is replaced by renaming is never half written.
 #[derive(Clone)]
 pub struct Pem {
-    read: Arc<Read>,
+    read: Arc<ReadPem>,
     path: Option<PathBuf>,
 }
 
-type Read = dyn Fn() -> io::Result<Vec<u8>> + Send + Sync;
+type ReadPem = dyn Fn() -> io::Result<Vec<u8>> + Send + Sync;
+
+/// The longest file, in bytes. That of all authorities of a system has a quarter.
+const LONGEST: u64 = 1024 * 1024;
 
 impl Pem {
-    /// A file.
+    /// A regular file of at most 1 MiB.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let file = path.clone();
-        Self { path: Some(path), ..Self::read_by(move || fs::read(&file)) }
+        Self { path: Some(path), ..Self::read_by(move || read_file(&file)) }
     }
 
-    /// What a function returns, for what is kept elsewhere than in a file. It is called for each connection,
-    /// on the thread that makes it, and must not block for long.
+    /// What a function returns, for what is kept elsewhere than in a file. It is called when the lock runtime is
+    /// made, on that thread, and for each connection, on one of tokio's threads for blocking work: there it may
+    /// block for as long as making a connection may take.
     ///
     /// ```
     /// # use leasehold_redis::Pem;
@@ -61,6 +66,21 @@ impl Pem {
             None => format!("{setting}: what was given"),
         }
     }
+}
+
+/// A pipe gives its text once, and blocks until then; a device may have no end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        let what =
+            "it is a pipe, a folder or a device: name a file, it is read again for each connection";
+        return Err(io::Error::other(what));
+    }
+    let mut text = Vec::new();
+    let read = fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
+    if read as u64 > LONGEST {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok(text)
 }
 
 impl From<Vec<u8>> for Pem {
@@ -103,5 +123,43 @@ impl From<&String> for Pem {
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pem").field("file", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(path: &str) -> String {
+        Pem::file(path).read().map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_is_read_anew_each_time() {
+        let file = std::env::temp_dir().join(format!("leasehold-pem-{}", std::process::id()));
+        let pem = Pem::file(&file);
+        for text in ["one", "two"] {
+            fs::write(&file, text).unwrap();
+            assert_eq!(pem.read().unwrap(), text.as_bytes());
+        }
+        let long = vec![b'x'; 1024 * 1024 + 1];
+        fs::write(&file, &long[1..]).unwrap();
+        assert_eq!(pem.read().unwrap().len(), 1024 * 1024);
+        fs::write(&file, long).unwrap();
+        let error = pem.read().map(drop).unwrap_err().to_string();
+        assert!(error.contains("longer than 1 MiB"), "{error}");
+        fs::remove_file(&file).unwrap();
+        assert!(pem.read().is_err());
+    }
+
+    /// A pipe gives its text once, and blocks; a device may never end.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        assert!(refused("/dev/zero").contains("a device: name a file"), "{}", refused("/dev/zero"));
+        let (_reader, writer) = io::pipe().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&writer);
+        let pipe = refused(&format!("/dev/fd/{fd}"));
+        assert!(pipe.contains("is a pipe") && pipe.contains("read again"), "{pipe}");
     }
 }

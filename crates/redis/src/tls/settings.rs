@@ -1,4 +1,4 @@
-use std::{fmt, mem};
+use std::{fmt, mem, sync::Arc};
 
 use leasehold_core::{StoreError, StoreErrorKind};
 use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisError, TlsCertificates};
@@ -8,7 +8,7 @@ use super::{
     fault, no_tls,
     pem::Pem,
 };
-use crate::classify::{NotDialed, classify_dial};
+use crate::classify::{NotDialed, classify_dial, no_runtime};
 
 /// Whom to trust, who to be, and what the settings are called.
 #[derive(Clone, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct TlsSettings {
     pub(crate) root_ca: Option<Pem>,
     pub(crate) client: Option<(Pem, Pem)>,
     pub(crate) names: TlsNames,
+    /// Held while they are read.
+    pub(super) reading: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the settings are called where the user writes them.
@@ -47,14 +49,14 @@ impl TlsSettings {
     }
 
     /// A client with what is there now, for one connection. An error is `Definite`: what was fit before may be
-    /// so again.
-    pub(crate) fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
+    /// so again. The caller keeps the deadline; what it no longer waits for is read to its end.
+    pub(crate) async fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
         let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         if is_tls {
             install_crypto();
         }
         let made = if is_tls && (self.root_ca.is_some() || self.client.is_some()) {
-            let certificates = self.read().map_err(|unfit| {
+            let certificates = self.read_aside().await.map_err(|unfit| {
                 let again = "it is read again for the next connection";
                 let remedy = format!("{}; {again}", unfit.remedy());
                 let what = format!("cannot connect to Redis: {}", unfit.what());
@@ -77,6 +79,19 @@ impl TlsSettings {
     /// then it answers without. It sends no secret.
     pub(crate) async fn answered_without(info: &ConnectionInfo) -> NotDialed {
         no_tls::answered_without(info).await
+    }
+
+    /// As [`read`](Self::read), on a thread that may block: this one may have leases to renew.
+    async fn read_aside(&self) -> Result<TlsCertificates, StoreError> {
+        // One at a time: a disk that hangs takes one thread, however many connections are tried.
+        let turn = Arc::clone(&self.reading).lock_owned().await;
+        let settings = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let read = settings.read();
+            drop(turn);
+            read
+        });
+        reading.await.unwrap_or_else(|died| Err(no_runtime(&died)))
     }
 
     fn read(&self) -> Result<TlsCertificates, StoreError> {
@@ -143,5 +158,35 @@ impl fmt::Debug for TlsSettings {
             .field("root_ca", &self.root_ca)
             .field("client", &self.client)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use leasehold_core::Mutex;
+    use redis::IntoConnectionInfo as _;
+    use tokio::{join, runtime};
+
+    use super::*;
+
+    #[test]
+    fn what_blocks_while_it_is_read_does_not_stop_the_thread_that_dials() {
+        let (goes_on, waits) = mpsc::channel();
+        let waits = Mutex::new(waits);
+        let read = move || {
+            let waited = waits.lock().recv_timeout(Duration::from_secs(60));
+            waited.map_err(std::io::Error::other)?;
+            Ok(b"hello".to_vec())
+        };
+        let settings = TlsSettings { root_ca: Some(Pem::read_by(read)), ..TlsSettings::default() };
+        let info = "rediss://h:1".into_connection_info().unwrap();
+        let runtime = runtime::Builder::new_current_thread().build().unwrap();
+        let (made, ()) = runtime
+            .block_on(async { join!(settings.client(info), async { goes_on.send(()).unwrap() }) });
+        let error = made.map(drop).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Definite);
+        assert!(error.what().contains("no certificate in PEM"), "{error}");
     }
 }
