@@ -217,7 +217,7 @@ impl LockRuntime {
     ///
     /// let locks = LockRuntime::embedded()?;
     /// assert!(locks.health().is_ready());
-    /// locks.drain(Duration::ZERO).await;
+    /// let _ = locks.drain(Duration::ZERO).await;
     /// let health = locks.health();
     /// assert!(!health.is_ready(), "{health}");
     /// # Ok(())
