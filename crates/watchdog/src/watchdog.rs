@@ -173,7 +173,7 @@ impl Driver {
     /// wants to know.
     fn look_at(&self) -> Option<Instant> {
         let last = self.watches.outages().state().heard_at().max(self.looked_at);
-        let next = last.map_or(Instant::default(), |last| last + LOOK);
+        let next = last.map(|last| last + LOOK).unwrap_or_default();
         self.watches.looks_at_server().then_some(next)
     }
 

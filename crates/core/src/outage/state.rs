@@ -58,7 +58,7 @@ impl OutageState {
         }
         let took = now.saturating_since(sent_at);
         let usual = self.round_trip.unwrap_or(took);
-        self.round_trip = Some(usual - usual / SMOOTHING + took / SMOOTHING);
+        self.round_trip = Some((usual * (SMOOTHING - 1) + took) / SMOOTHING);
         self.heard_at = self.heard_at.max(Some(now));
         // For the commands that are still in flight, the server is silent from now on.
         self.silent_since = (self.in_flight > 0).then_some(now);
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(state.allowance(), Duration::from_millis(1_600));
         // One slow answer changes little.
         state.answered(at(1_000), at(2_200));
-        assert_eq!(state.allowance(), Duration::from_millis(2_000));
+        assert_eq!(state.allowance(), Duration::from_secs(2));
         for _ in 0..100 {
             state.answered(at(3_000), at(3_001));
         }

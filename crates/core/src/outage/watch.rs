@@ -234,18 +234,18 @@ impl WatchedStore {
     pub fn probe(
         self: &Arc<Self>,
         now: Instant,
-        lock: &LockName,
+        name: &LockName,
         deadline: Instant,
     ) -> Option<impl Future<Output = ()> + Send + 'static> {
         let allowance = self.watch.state().allowance();
-        let part = self.shard(lock);
+        let part = self.shard(name);
         let mut probed_at = self.probed_at.lock();
         if probed_at.get(&part).is_some_and(|&at| now < at + allowance) {
             return None;
         }
         probed_at.insert(part, now);
         drop(probed_at);
-        let (store, look) = (Arc::clone(self), Inspect { names: vec![lock.clone()] });
+        let (store, look) = (Arc::clone(self), Inspect { names: vec![name.clone()] });
         Some(async move { store.look(now, look, deadline).await })
     }
 

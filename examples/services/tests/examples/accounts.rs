@@ -51,10 +51,7 @@ fn the_books_are_right_although_a_copy_is_killed_under_load_and_the_other_one_st
                     match ask(&addresses[(client + number) % 2], &request) {
                         Some((200, _)) => paid.fetch_add(1, Ordering::SeqCst),
                         // Nothing was done.
-                        Some((409 | 503, _)) => {
-                            thread::sleep(Duration::from_millis(10));
-                            0
-                        }
+                        Some((409 | 503, _)) => 0,
                         // A lease that was lost, on a machine that stood still; or no answer.
                         Some((500, _)) | None => unknown.fetch_add(1, Ordering::SeqCst),
                         Some((status, body)) => panic!("{status}: {body}"),
