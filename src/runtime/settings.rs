@@ -162,6 +162,37 @@ impl Settings {
     }
 }
 
+impl LockRuntimeBuilder {
+    /// Sets what variables of the environment with a prefix say, such as `LEASEHOLD_SET_TTL=10s`.
+    ///
+    /// Behind the prefix stands the name of a [setting](Settings#names) in capitals. A variable that is empty
+    /// counts as one that is not set. What was set before is replaced, what is set later replaces it.
+    ///
+    /// Take a prefix under which nothing else is set. `LEASEHOLD_` alone is not one: `leasehold run`
+    /// exports `LEASEHOLD_FENCE` and others to its command.
+    ///
+    /// ```
+    /// # use leasehold::LockRuntime;
+    /// let builder = LockRuntime::builder().from_env("LEASEHOLD_SET_")?;
+    /// # Ok::<(), leasehold::error::SettingsError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`SettingsError::Unknown`] for a variable with this prefix that is no setting.
+    /// - [`SettingsError::Value`] for a value that is not understood.
+    ///
+    /// Whether a value is in its range is checked when the runtime is made.
+    pub fn from_env(self, prefix: &str) -> Result<Self, SettingsError> {
+        Ok(self.settings(Settings::among(prefix, std::env::vars_os())?))
+    }
+
+    /// Sets what some settings say, which were read from a file of the service.
+    pub fn settings(self, settings: Settings) -> Self {
+        settings.set(self)
+    }
+}
+
 /// Shows the names.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,8 +2,6 @@ use std::{fmt, time::Duration};
 
 use leasehold_core::{StoreError, outage::tenths};
 
-use super::Engine;
-
 /// How a lock runtime is, as far as it knows at one moment.
 ///
 /// [`is_ready`](Self::is_ready) is the answer of a readiness probe, and its `Display` says why.
@@ -46,40 +44,5 @@ impl fmt::Display for Health {
             write!(f, "; no new lease is given, because the runtime ends")?;
         }
         self.error.iter().try_for_each(|error| write!(f, "; {error}"))
-    }
-}
-
-impl Engine {
-    /// How the runtime is, from what it knows. From the first call on, the server is asked every two
-    /// seconds whether it is there, unless something is heard of it anyway.
-    pub fn health(&self) -> Health {
-        let now = self.clock.now();
-        if !self.is_here(now) {
-            let error = Some(self.outages().origin().error());
-            return Health {
-                answering_for: None,
-                silent_for: None,
-                error,
-                leases_at_risk: 0,
-                draining: true,
-            };
-        }
-        self.watches.look_at_server();
-        let state = self.outages().state();
-        let since = |at| now.saturating_since(at);
-        let silent_for = state.shown_silence(now).map(since);
-        let outage = state.outage().filter(|_| silent_for.is_some());
-        Health {
-            answering_for: state.answering_since(now).map(since),
-            silent_for,
-            error: outage.map(|outage| outage.last_error.clone()),
-            leases_at_risk: if silent_for.is_some() { self.watches.held() } else { 0 },
-            draining: self.ending.refuses() || self.has_stopped(),
-        }
-    }
-
-    /// The store has answered already, while it was made.
-    pub fn connected(&self) {
-        self.outages().connected();
     }
 }

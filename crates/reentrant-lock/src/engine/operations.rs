@@ -24,6 +24,7 @@ use crate::{
 
 use super::{
     core::{Engine, EngineParts, ShutdownReport, ShutdownState},
+    health::Health,
     heartbeats::HeartbeatTask,
     listener::Keeper,
     names::NameTable,
@@ -214,6 +215,39 @@ impl Engine {
         self.outbox.remember_failures();
         self.close();
         self.ending.tell();
+    }
+
+    /// How the runtime is, from what it knows. From the first call on, the server is asked every two
+    /// seconds whether it is there, unless something is heard of it anyway.
+    pub fn health(&self) -> Health {
+        let now = self.clock.now();
+        if !self.is_here(now) {
+            let error = Some(self.outages().origin().error());
+            return Health {
+                answering_for: None,
+                silent_for: None,
+                error,
+                leases_at_risk: 0,
+                draining: true,
+            };
+        }
+        self.watches.look_at_server();
+        let state = self.outages().state();
+        let since = |at| now.saturating_since(at);
+        let silent_for = state.shown_silence(now).map(since);
+        let outage = state.outage().filter(|_| silent_for.is_some());
+        Health {
+            answering_for: state.answering_since(now).map(since),
+            silent_for,
+            error: outage.map(|outage| outage.last_error.clone()),
+            leases_at_risk: if silent_for.is_some() { self.watches.held() } else { 0 },
+            draining: self.ending.refuses() || self.has_stopped(),
+        }
+    }
+
+    /// The store has answered already, while it was made.
+    pub fn connected(&self) {
+        self.outages().connected();
     }
 
     /// Resolves when a drain or a shutdown has begun. `LockRuntime::draining` says more.
