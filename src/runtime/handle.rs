@@ -406,8 +406,8 @@ impl LockRuntime {
     /// Returns a future that borrows nothing, and resolves when a [drain](Self::drain) or a
     /// [shutdown](Self::shutdown) begins.
     ///
-    /// For whoever holds a lease for long: a leader, a worker in a loop, the body of a `with`. It ends
-    /// its work, and releases its lease, before the time of the drain is over. The future also
+    /// For tasks that hold a lease for long: a leader, a worker in a loop, the body of a `with`. Such a task
+    /// ends its work, and releases its lease, before the time of the drain is over. The future also
     /// resolves at once if the drain began before, or if the runtime and its locks and guards are gone, and
     /// so does one that is made in a fork of the process.
     ///

@@ -6,7 +6,7 @@ use std::{
     num::NonZeroU64,
     ops::{Add, Sub},
     pin::Pin,
-    sync::{LazyLock, Once},
+    sync::{LazyLock, Once, mpsc},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -175,8 +175,10 @@ impl Clock for SystemClock {
 /// core busy.
 async fn sleep_on_thread(nap: Duration) {
     let (done, over) = oneshot::channel::<()>();
+    // Dropped with the future, it ends the thread: there are no more of them than sleeps.
+    let (_awaited, left) = mpsc::channel::<()>();
     let sleep = move || {
-        thread::sleep(nap);
+        let _ = left.recv_timeout(nap);
         drop(done);
     };
     if thread::Builder::new().name("leasehold-nap".into()).spawn(sleep).is_ok() {

@@ -34,7 +34,7 @@ async fn it_is_told_who_announces_it_and_by_which_setting() {
     let locks = builder.connect_lazy(&*url).expect("good settings");
     let acquired = locks.lock("a").expect("a name").acquire().await;
     names(&acquired.expect_err("out of reach").to_string(), &says);
-    // Whoever writes that address has no need of the Cluster's word.
+    // An address that the user wrote is not told as one that the Cluster announces.
     let (_, text) = refusal(LockRuntime::builder(), &format!("{url},{ELSEWHERE}:{port}")).await;
     assert!(!text.contains("announces"), "{text}");
 }

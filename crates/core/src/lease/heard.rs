@@ -55,7 +55,7 @@ mod tests {
         for now in (0..=until).step_by(750) {
             heard = heard.hear(at(now + now % (late + 1)), millis(left(now).unwrap()));
         }
-        // Whoever asks has just heard of it.
+        // A caller asks right after it has heard of the lease.
         heard.hear(at(until), millis(left(until).unwrap())).unrenewed_for(at(until))
     }
 

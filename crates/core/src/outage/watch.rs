@@ -240,7 +240,9 @@ impl WatchedStore {
         let allowance = self.watch.state().allowance();
         let part = self.shard(name);
         let mut probed_at = self.probed_at.lock();
-        if probed_at.get(&part).is_some_and(|&at| now < at + allowance) {
+        // A Cluster gets new parts again and again.
+        probed_at.retain(|_, at| now < *at + allowance);
+        if probed_at.contains_key(&part) {
             return None;
         }
         probed_at.insert(part, now);
