@@ -15,6 +15,12 @@ pub(crate) const AN_HOUR: Duration = Duration::from_secs(3600);
 /// some 50 µs. It spares most of the calls to the system, which take up to 0.3 µs.
 pub(crate) const SAME_PROCESS: Duration = Duration::from_micros(10);
 
+/// When a client of a service may try again that met another holder, or another transaction: about as
+/// long as a person waits.
+pub const RETRY_SOON: Duration = Duration::from_secs(1);
+/// The same in an outage: a failover takes seconds, and many clients come back at once.
+pub const RETRY_LATER: Duration = Duration::from_secs(5);
+
 /// How long a store remembers a withdrawn acquisition.
 pub const WITHDRAWAL_MARK: Duration = Duration::from_secs(30);
 /// How much longer than necessary a queue is kept in memory, so that its end is rarely moved.

@@ -26,7 +26,7 @@ mod types;
 
 pub use backoff::backoff;
 pub use clock::{Clock, Instant, Sleep, SystemClock, TokioClock, sleep_until_some, within};
-pub use durations::{LONGEST_NAP, SHORTEST_SILENCE, WITHDRAWAL_MARK};
+pub use durations::{LONGEST_NAP, RETRY_LATER, RETRY_SOON, SHORTEST_SILENCE, WITHDRAWAL_MARK};
 pub use entropy::{Entropy, Secret, SystemEntropy};
 pub use memory::MemoryStore;
 pub use mutex::Mutex;

@@ -2,14 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold_core::StoreErrorKind;
+use leasehold_core::{RETRY_LATER, RETRY_SOON, StoreErrorKind};
 
 use crate::GateError;
-
-/// When a client may try again that met another holder, or another transaction.
-const SOON: Duration = Duration::from_secs(1);
-/// The same where the storage does not answer: a failover takes seconds.
-const AWAY: Duration = Duration::from_secs(5);
 
 impl GateError {
     /// The status of HTTP with which a service answers its client, who has no lease. Default for a variant that
@@ -39,8 +34,8 @@ impl GateError {
     /// a failure of the storage; `None` for a status of 400 or 500.
     pub fn retry_after(&self) -> Option<Duration> {
         match (self, self.status()) {
-            (Self::Stale(_) | Self::Conflict(_), _) => Some(SOON),
-            (_, 503) => Some(AWAY),
+            (Self::Stale(_) | Self::Conflict(_), _) => Some(RETRY_SOON),
+            (_, 503) => Some(RETRY_LATER),
             _ => None,
         }
     }
@@ -94,9 +89,9 @@ mod tests {
         let (kind, text) = (crate::ConflictKind::Deadlock, || "a deadlock".into());
         let conflict = TransactionConflict { kind, during: text(), message: text() };
         vec![
-            (stale.into(), 409, Some(SOON)),
-            (conflict.into(), 503, Some(SOON)),
-            (store(StoreErrorKind::Definite), 503, Some(AWAY)),
+            (stale.into(), 409, Some(RETRY_SOON)),
+            (conflict.into(), 503, Some(RETRY_SOON)),
+            (store(StoreErrorKind::Definite), 503, Some(RETRY_LATER)),
             (store(StoreErrorKind::Indeterminate), 500, None),
             (store(StoreErrorKind::Config), 500, None),
             (ResourceError::Empty.into(), 400, None),

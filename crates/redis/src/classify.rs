@@ -1,13 +1,15 @@
 //! What the errors of the client library mean.
 
-use std::{error::Error, io, sync::Arc};
-
 use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
 use leasehold_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 use tokio::task::JoinError;
 
-use super::{needed::missing, tls::TlsSettings};
+pub use super::not_dialed::NOT_THERE;
+use super::{
+    not_dialed::{NotDialed, SHUT, carried},
+    tls::{self, TlsGiven},
+};
 
 /// What a failure of a command means, and what to do about it.
 ///
@@ -63,7 +65,7 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
     if let Some(ours) = carried::<StoreError>(error) {
         return ours.clone();
     }
-    if let Some(of_tls) = TlsSettings::default().told(false, error) {
+    if let Some(of_tls) = tls::told(TlsGiven::default(), false, error) {
         return of_tls.error;
     }
     if error.kind() == ErrorKind::Parse {
@@ -80,74 +82,12 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
     failed
 }
 
-/// The error of another library, or of ours, within one of the client library.
-pub(super) fn carried<T: Error + 'static>(error: &RedisError) -> Option<&T> {
-    let source = error.source()?;
-    let shared = source.downcast_ref::<Arc<dyn Error + Send + Sync>>();
-    let io = match shared {
-        Some(shared) => shared.downcast_ref::<io::Error>(),
-        None => source.downcast_ref::<io::Error>(),
-    };
-    io?.get_ref()?.downcast_ref()
-}
-
-/// Why a connection was not made.
-#[derive(Debug)]
-pub(super) struct NotDialed {
-    pub(super) error: StoreError,
-    /// The connection ended before it was set up: another attempt may succeed at once.
-    pub(super) was_cut: bool,
-    /// What answers does not speak Redis' protocol, or not all of it.
-    pub(super) is_foreign: bool,
-    /// A certificate or a setting of TLS was refused.
-    pub(super) is_of_tls: bool,
-}
-
-impl NotDialed {
-    /// The same, for an address that may have led to Redis before. If it has, a proxy may answer in its place
-    /// for a while, as during a failover, and certificates may be about to be renewed.
-    pub(super) fn for_now_if(mut self, has_worked: bool) -> Self {
-        if has_worked && (self.is_foreign || self.is_of_tls) {
-            let (what, remedy) = (self.error.what().to_owned(), self.error.remedy().to_owned());
-            let remedy = if self.is_foreign { NOT_THERE.into() } else { remedy };
-            self.error = StoreError::new(Definite, what, remedy);
-        }
-        self
-    }
-
-    /// The failure of a command with which each connection begins.
-    pub(super) fn by(command: &str, error: RedisError) -> Self {
-        match missing(command, &error) {
-            Some(refused) => Self { is_foreign: true, ..refused.into() },
-            None => error.into(),
-        }
-    }
-
-    /// A connection that was made, and ended before anybody used it.
-    pub(super) fn ended() -> Self {
-        let what = "cannot connect to Redis: the connection ended as soon as it was made";
-        Self { was_cut: true, ..StoreError::new(Definite, what, SHUT).into() }
-    }
-
-    /// The deadline came first.
-    pub(super) fn in_time() -> Self {
-        let what = "cannot connect to Redis: no connection could be made in time";
-        StoreError::new(Definite, what, NOT_THERE).into()
-    }
-}
-
 /// The error of the client library while it connected or set the connection up.
 impl From<RedisError> for NotDialed {
     fn from(error: RedisError) -> Self {
         let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
         let is_foreign = error.kind() == ErrorKind::Parse;
         Self { was_cut, is_foreign, ..classify_dial(&error).into() }
-    }
-}
-
-impl From<StoreError> for NotDialed {
-    fn from(error: StoreError) -> Self {
-        Self { error, was_cut: false, is_foreign: false, is_of_tls: false }
     }
 }
 
@@ -195,10 +135,6 @@ const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:ru
      them; ACL LOG says what it was refused";
 pub(super) const OUT_OF_REACH: &str =
     "it is retried where that is safe; check server and network if it stays";
-/// What to do about a server that does not answer.
-pub const NOT_THERE: &str = "check that the server runs and the address is right";
-const SHUT: &str = "it may have reached its maxclients, expect TLS (rediss://), be a proxy that does not know HELLO, or \
-     may not be a Redis server";
 const NO_PASSWORD: &str = "take the password out of the address, or set one on the server";
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
 const NOT_A_LOCK: &str = "another program uses the key, or somebody changed it; delete the key, or choose another \
@@ -316,6 +252,8 @@ pub(super) const RUNTIME_STOPPED: (&str, &str) = (
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use redis::make_extension_error;
 
     use super::*;
@@ -357,11 +295,6 @@ mod tests {
         assert!(!for_now.is_sign_of_life(), "it is an outage");
         let refused = make_extension_error("NOPERM".into(), None);
         assert_eq!(NotDialed::from(refused).for_now_if(true).error.kind(), Config);
-        let unknown = || make_extension_error("ERR".into(), Some("we would rather not".into()));
-        for (has_worked, kind) in [(false, Config), (true, Definite)] {
-            let told = NotDialed::by("SUBSCRIBE", unknown()).for_now_if(has_worked);
-            assert_eq!(told.error.kind(), kind);
-        }
     }
 
     #[test]

@@ -8,12 +8,13 @@ use tokio::{runtime::Handle, select};
 use super::{
     acknowledge::Answered,
     classify::{
-        NOT_THERE, NotDialed, classify, classify_words, is_readonly, no_runtime, not_in_time,
+        NOT_THERE, classify, classify_words, is_readonly, no_runtime, not_in_time,
         spoils_connection, unanswered,
     },
     decode::refusal,
     dialer::{Dialed, Dialer},
     liveness::{Epoch, Liveness},
+    not_dialed::NotDialed,
     one_master::Witness,
     script::{ScriptCall, send},
 };

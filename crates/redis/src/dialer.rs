@@ -16,11 +16,12 @@ use redis::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
-    classify::{NOT_THERE, NotDialed, classify_dial, is_readonly},
+    classify::{NOT_THERE, classify_dial, is_readonly},
     cluster::unknown_node,
     config::{NodeSettings, RedisConfig},
     liveness::Epoch,
     login::Login,
+    not_dialed::NotDialed,
     one_master::{Witness, run_of},
     role::{REPLICA, check_server},
     route::Route,

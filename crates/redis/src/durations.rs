@@ -22,10 +22,10 @@ pub(crate) const FINDING_LASTS: Duration = Duration::from_secs(1);
 /// For how long the error of a failed dial or refresh is returned to all callers, so that a crowd asks
 /// once.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_millis(50);
-/// How long a server may take that was fine before, until others are asked or heard.
+/// How long a server may take that was fine before, until others are asked or heard; for how long other nodes
+/// may still answer after the first, when all are to be heard; and how long a TLS handshake may take until the
+/// server is asked without TLS whether it speaks none.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
-/// How long a TLS handshake may take until the server is asked without TLS whether it speaks none.
-pub(crate) const SLOW_HANDSHAKE: Duration = Duration::from_millis(700);
 /// For how long a proof of a master counts. A call that is under way for as long again still runs
 /// within a second of a demotion.
 pub(crate) const PROOF_LASTS: Duration = Duration::from_millis(500);
@@ -47,8 +47,6 @@ pub(crate) const SENTINEL_REFRESHES: RangeInclusive<Duration> = millis(200, 1_00
 /// For how long no hint is followed after a node was asked who owns the slots, and how often one is
 /// asked without a hint.
 pub(crate) const CLUSTER_REFRESHES: RangeInclusive<Duration> = millis(100, 2_000);
-/// For how long other nodes may still answer after the first, when all are to be heard.
-pub(crate) const OTHER_NODES: Duration = Duration::from_millis(300);
 /// For how long a node is remembered that was only named by a redirection, or was told of as a stranger.
 pub(crate) const NODE_REMEMBERED: Duration = Duration::from_secs(60);
 /// The pauses before a command is repeated that was redirected again and again.

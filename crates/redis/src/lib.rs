@@ -29,6 +29,7 @@ mod endpoint;
 mod liveness;
 mod login;
 mod needed;
+mod not_dialed;
 mod one_master;
 mod pool;
 mod readiness;

@@ -9,13 +9,15 @@ use redis::{
 use tokio::select;
 
 use super::{
-    classify::{NotDialed, classify_dial, is_login},
+    classify::{classify_dial, is_login},
     config::RedisConfig,
     credentials::CredentialsProvider,
+    needed::not_dialed,
+    not_dialed::NotDialed,
     role::not_greeted,
-    tls::TlsSettings,
+    tls::{self, TlsSettings},
 };
-use crate::durations::SLOW_HANDSHAKE;
+use crate::durations::PATIENCE;
 
 /// How a connection is set up: its credentials, its certificates, its database and its name. The client library sends
 /// user and password of the address in its `HELLO`; a provider is asked for each connection.
@@ -97,7 +99,7 @@ impl Login {
         let info = client.get_connection_info();
         let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         let asking_without_tls = async {
-            clock.sleep_until(clock.now() + SLOW_HANDSHAKE).await;
+            clock.sleep_until(clock.now() + PATIENCE).await;
             TlsSettings::answered_without(info).await
         };
         let connected = select! {
@@ -108,7 +110,9 @@ impl Login {
         // The client library asks for RESP3 before anything else.
         connected.map_err(|error| match self.refused(&error) {
             Some(refused) => refused.into(),
-            None => self.tls.told(is_tls, &error).unwrap_or_else(|| not_greeted(error)),
+            None => {
+                tls::told(self.tls.given(), is_tls, &error).unwrap_or_else(|| not_greeted(error))
+            }
         })
     }
 
@@ -120,7 +124,7 @@ impl Login {
         if self.db != 0 {
             let select = redis::cmd("SELECT").arg(self.db).take();
             let selected = select.query_async::<Value>(connection).await;
-            selected.map_err(|error| NotDialed::by("SELECT", error))?;
+            selected.map_err(|error| not_dialed("SELECT", error))?;
         }
         let name = redis::cmd("CLIENT").arg("SETNAME").arg(&self.client_name).take();
         let _ = name.query_async::<Value>(connection).await;

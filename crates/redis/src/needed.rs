@@ -3,7 +3,10 @@
 use leasehold_core::StoreError;
 use redis::RedisError;
 
-use super::classify::{NO_COMMAND, SEE_LOG, classify};
+use super::{
+    classify::{NO_COMMAND, SEE_LOG, classify},
+    not_dialed::NotDialed,
+};
 
 /// How the error of a needed command begins.
 const REFUSES: &str = "the server, or a proxy before it, refuses";
@@ -23,10 +26,13 @@ pub fn needed(command: &str, refused: StoreError) -> StoreError {
     refused.lasting(what, NO_COMMAND)
 }
 
-/// The same of a command that is no script, if it is refused like this.
-pub(super) fn missing(command: &str, error: &RedisError) -> Option<StoreError> {
-    let refused = needed(command, classify(error));
-    (refused.remedy() == NO_COMMAND).then_some(refused)
+/// The same of a command with which each connection begins.
+pub(super) fn not_dialed(command: &str, error: RedisError) -> NotDialed {
+    let refused = needed(command, classify(&error));
+    if refused.remedy() == NO_COMMAND {
+        return NotDialed { is_foreign: true, ..refused.into() };
+    }
+    error.into()
 }
 
 /// The command that a check within a script tried, and what the server said to it; see `preflight.lua`.
@@ -94,6 +100,15 @@ mod tests {
         let error = make_extension_error("ERR".into(), Some("not here".into()));
         let told = needed("HELLO", classify(&error));
         assert_eq!(needed("EVAL", told.clone()), told);
+    }
+
+    #[test]
+    fn a_refusal_that_nobody_knows_passes_where_connections_have_worked() {
+        let unknown = || make_extension_error("ERR".into(), Some("we would rather not".into()));
+        for (has_worked, kind) in [(false, Config), (true, Definite)] {
+            let told = not_dialed("SUBSCRIBE", unknown()).for_now_if(has_worked);
+            assert_eq!(told.error.kind(), kind);
+        }
     }
 
     #[test]

@@ -8,10 +8,7 @@ use leasehold_core::{
 };
 use redis::{RedisError, Value, aio::MultiplexedConnection, from_redis_value};
 
-use super::{
-    classify::{NOT_THERE, NotDialed},
-    decode::text,
-};
+use super::{classify::NOT_THERE, decode::text, needed::not_dialed, not_dialed::NotDialed};
 
 /// The oldest server whose scripts behave as these need.
 const OLDEST: (u32, u32) = (6, 2);
@@ -110,7 +107,7 @@ pub(super) fn not_greeted(error: RedisError) -> NotDialed {
     if error.to_string().contains("wrong number of arguments") {
         return too_old("older than 6.2").into();
     }
-    NotDialed::by("HELLO", error)
+    not_dialed("HELLO", error)
 }
 
 fn too_old(version: &str) -> StoreError {

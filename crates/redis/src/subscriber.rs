@@ -15,10 +15,12 @@ use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
     channel::Channel,
-    classify::{NOT_THERE, NotDialed, spoils_connection},
+    classify::{NOT_THERE, spoils_connection},
     cluster::is_elsewhere,
     decode,
     dialer::{Dialed, Dialer},
+    needed::not_dialed,
+    not_dialed::NotDialed,
 };
 use crate::durations::{AFTER_REFUSAL, PONG, RESUBSCRIBING, SETTLED, SUBSCRIPTION_CHECK};
 
@@ -180,7 +182,7 @@ pub(super) async fn subscribe(
             // The old master may hang.
             () = dialer.route.epochs().left(new.epoch) => return Err(NotDialed::ended().error),
         };
-        asked.map_err(|error| NotDialed::by(verb, error).for_now_if(has_worked).error)?;
+        asked.map_err(|error| not_dialed(verb, error).for_now_if(has_worked).error)?;
         Ok(new)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {

@@ -3,11 +3,18 @@
 use leasehold_core::StoreError;
 use redis::{Client, ConnectionInfo, RedisError};
 
-use crate::classify::{NotDialed, classify_dial};
+use crate::{classify::classify_dial, not_dialed::NotDialed};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsSettings {
     _none: (),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TlsGiven;
+
+pub(crate) fn told(_: TlsGiven, _: bool, _: &RedisError) -> Option<NotDialed> {
+    None
 }
 
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with TLS there are settings")]
@@ -20,8 +27,8 @@ impl TlsSettings {
         std::future::ready(Client::open(info)).await.map_err(|error| classify_dial(&error))
     }
 
-    pub(crate) fn told(&self, _: bool, _: &RedisError) -> Option<NotDialed> {
-        None
+    pub(crate) fn given(&self) -> TlsGiven {
+        TlsGiven
     }
 
     pub(crate) async fn answered_without(_: &ConnectionInfo) -> NotDialed {

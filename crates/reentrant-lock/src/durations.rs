@@ -5,18 +5,11 @@ use std::{ops::RangeInclusive, time::Duration};
 /// The pauses before a release is repeated, and between two looks at the lock of a `once`.
 pub(crate) const SHORT_PAUSES: RangeInclusive<Duration> =
     Duration::from_millis(2)..=Duration::from_millis(250);
-/// Within this time each name is warned of once whose `once` is not confirmed.
-pub(crate) const UNCONFIRMED: Duration = Duration::from_secs(10);
-/// Within this time the log has one line of messages that were dropped, and one for each lock that a
-/// task waits for which it may hold itself.
+/// Within this time the log has one line of messages that were dropped, one for each lock that a task
+/// waits for which it may hold itself, and one for each whose `once` is not confirmed.
 pub(crate) const LOG_PAUSE: Duration = Duration::from_secs(60);
 /// After how long a call is told that it may wait for itself.
 pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
-
-/// When a client of a service may try again that found a lock busy: about as long as a person waits.
-pub(crate) const BUSY: Duration = Duration::from_secs(1);
-/// The same in an outage: a failover takes seconds, and many clients come back at once.
-pub(crate) const AWAY: Duration = Duration::from_secs(5);
 
 /// How long the look at the holder may take at the end of a wait.
 pub(crate) const LAST_LOOK: Duration = Duration::from_millis(250);

@@ -11,7 +11,7 @@ use tokio::select;
 
 use crate::{
     acquire::{Acquire, How},
-    durations::{SHORT_PAUSES, UNCONFIRMED},
+    durations::{LOG_PAUSE, SHORT_PAUSES},
     engine::Engine,
     error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
     guard::{Guard, Released},
@@ -241,7 +241,7 @@ fn warn_of(engine: &Engine, lease: AcquisitionId, error: &ReleaseError) {
         ReleaseError::Unconfirmed { lock, fence, error, .. } => (lock, fence, Some(error)),
     };
     let now = engine.clock.now();
-    let left_out = engine.reports.lock().unconfirmed.take(lock, now, UNCONFIRMED);
+    let left_out = engine.reports.lock().unconfirmed.take(lock, now, LOG_PAUSE);
     let Some(left_out) = left_out else { return };
     tracing::warn!(
         %lock, %lease, %fence, left_out,

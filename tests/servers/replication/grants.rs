@@ -11,7 +11,11 @@ use leasehold_core::{
     store::{Acquire, AcquireAnswer, Ask},
 };
 use leasehold_redis::RedisStore;
-use leasehold_testkit::{Patience, RedisServer, server::ReplicatedPair};
+use leasehold_testkit::{
+    CommandKind, Gate, Patience, RedisServer,
+    proxy::{Action, FaultProxy, Rule},
+    server::ReplicatedPair,
+};
 use tokio::runtime::Handle;
 
 use super::{asking, assert_unacknowledged, connect, holds, one, one_in_time};
@@ -62,6 +66,32 @@ async fn waits_of_two_processes_without_a_replica_do_not_look_like_contention() 
         assert_unacknowledged(one);
         assert_unacknowledged(other);
     }
+}
+
+#[tokio::test]
+async fn a_lost_answer_does_not_hide_that_too_few_replicas_had_the_grant() {
+    let server = RedisServer::start();
+    let proxy = FaultProxy::before(&server);
+    let locks = asking(one()).connect(proxy.url()).await.expect("the server answers");
+    let gate = Gate::new();
+    // The first answer comes, and is that too few replicas have it.
+    let lost = Rule::new(Action::Hold(gate.clone())).replies().on(CommandKind::Heartbeat);
+    let lost = proxy.inject(lost.skip(1).always());
+    let lock = locks.lock("a").unwrap();
+    // Other commands are answered all the time.
+    let looking = async {
+        loop {
+            locks.inspect("a").await.expect("an answer");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let asked = tokio::select! {
+        asked = lock.acquire().wait(Duration::from_secs(4)) => asked,
+        () = looking => unreachable!("it goes on"),
+    };
+    assert!(proxy.struck(lost) > 0, "an answer is lost");
+    assert_unacknowledged(asked);
+    gate.open();
 }
 
 /// The control: the lock is taken by a holder that needs no replica.

@@ -19,11 +19,13 @@ use super::{
     view::{View, unknown_node},
 };
 use crate::{
-    classify::{NOT_THERE, NotDialed, classify_dial},
+    classify::{NOT_THERE, classify_dial},
     config::RedisConfig,
-    durations::{NODE_REMEMBERED, OTHER_NODES, PATIENCE},
+    durations::{NODE_REMEMBERED, PATIENCE},
     endpoint::Endpoint,
     login::Login,
+    needed::not_dialed,
+    not_dialed::NotDialed,
 };
 
 /// How many nodes are asked at once, and how many while the same trouble lasts.
@@ -165,7 +167,7 @@ impl Prober {
             }
             // Who knows no Cluster hears all addresses, if they do not lead to one.
             if known.view.is_some() || is_enough(&told, probe) {
-                until = until.min(clock.now() + OTHER_NODES);
+                until = until.min(clock.now() + PATIENCE);
             }
         }
         let choice = choose(&told, probe);
@@ -284,7 +286,7 @@ fn no_view(error: RedisError) -> NotDialed {
     } else if words.contains("unknown command") {
         ("what answers is not a node of a Cluster", "write the addresses of its nodes")
     } else {
-        return NotDialed::by("CLUSTER", error);
+        return not_dialed("CLUSTER", error);
     };
     StoreError::new(StoreErrorKind::Config, what, remedy).as_answer().into()
 }

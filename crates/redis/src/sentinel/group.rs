@@ -16,11 +16,13 @@ use super::{
 };
 use crate::{
     address::SentinelGroup,
-    classify::{NOT_THERE, NotDialed, classify_dial, is_login},
+    classify::{NOT_THERE, classify_dial, is_login},
     config::RedisConfig,
     durations::SENTINEL_REFRESHES,
     endpoint::Endpoint,
     liveness::{Epoch, Epochs},
+    not_dialed::NotDialed,
+    tls,
 };
 
 /// How the error begins if no Sentinel can be reached.
@@ -213,7 +215,7 @@ pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> String {
 
 /// Why no Sentinel answered, or one. Where a master is known, Sentinels have answered before.
 fn unreachable(config: &RedisConfig, error: &RedisError, is_master_known: bool) -> StoreError {
-    let of_tls = config.tls.told(false, error);
+    let of_tls = tls::told(config.tls.given(), false, error);
     let failed = of_tls.unwrap_or_else(|| NotDialed::from(error.clone()));
     let failed = failed.for_now_if(is_master_known).error;
     let no_sentinel = failed.what().contains("unknown command");

@@ -7,12 +7,12 @@ use leasehold_core::{
 use redis::RedisError;
 use rustls::{AlertDescription, CertificateError, Error};
 
-use super::settings::{TlsNames, TlsSettings};
-use crate::classify::{NotDialed, carried};
+use super::given::{TlsGiven, TlsNames};
+use crate::not_dialed::{NotDialed, carried};
 
 /// Why a connection was not made, if TLS is the reason.
-pub(super) fn told(settings: &TlsSettings, is_tls: bool, error: &RedisError) -> Option<NotDialed> {
-    let TlsNames { certificate, .. } = settings.names;
+pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<NotDialed> {
+    let TlsNames { certificate, .. } = given.names;
     let is_cut = error.is_connection_dropped() && !error.is_connection_refusal();
     let Some(error) = carried::<Error>(error) else {
         // Its alert may be lost behind the end of the connection.
@@ -26,8 +26,8 @@ pub(super) fn told(settings: &TlsSettings, is_tls: bool, error: &RedisError) -> 
         });
     };
     let (kind, what, remedy) = match error {
-        Error::InvalidCertificate(error) => certificate_of_server(settings, error),
-        Error::AlertReceived(alert) => alerted(settings, *alert),
+        Error::InvalidCertificate(error) => certificate_of_server(given, error),
+        Error::AlertReceived(alert) => alerted(given, *alert),
         Error::InvalidMessage(_) => return Some(foreign()),
         Error::PeerIncompatible(_) => no_version(),
         other => (Definite, format!("the TLS handshake failed: {other}"), LOG_MAY_SAY.into()),
@@ -48,12 +48,12 @@ const LOG_MAY_SAY: &str = "the server's log may say why";
 
 type Told = (StoreErrorKind, String, String);
 
-fn certificate_of_server(settings: &TlsSettings, error: &CertificateError) -> Told {
+fn certificate_of_server(given: TlsGiven, error: &CertificateError) -> Told {
     use CertificateError as Of;
-    let TlsNames { ca, .. } = settings.names;
+    let TlsNames { ca, .. } = given.names;
     let (what, remedy) = match error {
         // A bad signature: of another authority that has the same name.
-        Of::UnknownIssuer | Of::BadSignature if settings.root_ca.is_some() => (
+        Of::UnknownIssuer | Of::BadSignature if given.trusts => (
             format!("no certificate authority of {ca} has issued the server's certificate"),
             format!("give {ca} the certificate of the authority that has"),
         ),
@@ -86,15 +86,15 @@ fn certificate_of_server(settings: &TlsSettings, error: &CertificateError) -> To
 }
 
 /// What the server says of this client in an alert.
-fn alerted(settings: &TlsSettings, alert: AlertDescription) -> Told {
+fn alerted(given: TlsGiven, alert: AlertDescription) -> Told {
     use AlertDescription as Of;
-    let TlsNames { certificate, key, .. } = settings.names;
+    let TlsNames { certificate, key, .. } = given.names;
     let give = if certificate == key {
         format!("give it one with {certificate}")
     } else {
         format!("give it one with {certificate} and {key}")
     };
-    let has_one = settings.client.is_some();
+    let has_one = given.shows;
     match alert {
         Of::CertificateRequired if !has_one => {
             (Config, "the server asks for a client certificate".into(), give)
@@ -154,26 +154,24 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::tls::Pem;
 
-    fn failed(settings: &TlsSettings, error: Error) -> NotDialed {
-        told(settings, true, &io::Error::other(error).into()).unwrap()
+    fn failed(given: TlsGiven, error: Error) -> NotDialed {
+        told(given, true, &io::Error::other(error).into()).unwrap()
     }
 
-    fn shows_one() -> TlsSettings {
-        let client = Some((Pem::from("a"), Pem::from("b")));
-        TlsSettings { client, ..TlsSettings::default() }
+    fn shows_one() -> TlsGiven {
+        TlsGiven { shows: true, ..TlsGiven::default() }
     }
 
     #[test]
     fn who_shows_no_certificate_is_not_told_that_it_is_refused() {
         use AlertDescription as Of;
         for alert in [Of::BadCertificate, Of::UnknownCA, Of::AccessDenied, Of::DecryptError] {
-            let none = failed(&TlsSettings::default(), Error::AlertReceived(alert)).error;
+            let none = failed(TlsGiven::default(), Error::AlertReceived(alert)).error;
             let text = none.to_string();
             assert!(text.contains("may ask for a client certificate"), "{text}");
             assert!(!text.contains("refuses") && text.contains("give it one"), "{text}");
-            let one = failed(&shows_one(), Error::AlertReceived(alert)).error.to_string();
+            let one = failed(shows_one(), Error::AlertReceived(alert)).error.to_string();
             assert!(one.contains("refuses the client certificate"), "{one}");
         }
     }
@@ -186,7 +184,7 @@ mod tests {
             Error::AlertReceived(AlertDescription::UnknownCA),
             Error::AlertReceived(AlertDescription::UnrecognisedName),
         ] {
-            let first = failed(&shows_one(), error.clone());
+            let first = failed(shows_one(), error.clone());
             assert_eq!(first.error.kind(), Config, "{error}");
             let (what, remedy) = (first.error.what().to_owned(), first.error.remedy().to_owned());
             let later = first.for_now_if(true).error;

@@ -2,9 +2,12 @@
 
 mod check;
 mod fault;
+mod given;
 mod no_tls;
 mod pem;
 mod settings;
 
+pub(crate) use fault::told;
+pub(crate) use given::{TlsGiven, TlsNames};
 pub use pem::Pem;
-pub(crate) use settings::{TlsNames, TlsSettings};
+pub(crate) use settings::TlsSettings;

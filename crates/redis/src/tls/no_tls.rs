@@ -4,7 +4,7 @@ use redis::{ConnectionAddr, ConnectionInfo};
 use tokio::net::TcpStream;
 
 use super::fault;
-use crate::classify::NotDialed;
+use crate::not_dialed::NotDialed;
 
 /// Completes if the server at an address answers in plain text. A Redis server without TLS waits for the end
 /// of the line that it takes a handshake for, until the client gives up.

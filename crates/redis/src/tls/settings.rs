@@ -1,14 +1,18 @@
 use std::{fmt, mem, sync::Arc};
 
 use leasehold_core::{StoreError, StoreErrorKind};
-use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisError, TlsCertificates};
+use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, TlsCertificates};
 
 use super::{
     check::{Unfit, anchors, certificates, key, misfit},
-    fault, no_tls,
+    given::{TlsGiven, TlsNames},
+    no_tls,
     pem::Pem,
 };
-use crate::classify::{NotDialed, classify_dial, no_runtime};
+use crate::{
+    classify::{classify_dial, no_runtime},
+    not_dialed::NotDialed,
+};
 
 /// Whom to trust, who to be, and what the settings are called.
 #[derive(Clone, Default)]
@@ -18,24 +22,6 @@ pub(crate) struct TlsSettings {
     pub(crate) names: TlsNames,
     /// Held while they are read.
     pub(super) reading: Arc<tokio::sync::Mutex<()>>,
-}
-
-/// What the settings are called where the user writes them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TlsNames {
-    /// The certificate authority.
-    pub(crate) ca: &'static str,
-    /// The client's certificate.
-    pub(crate) certificate: &'static str,
-    /// The key of that certificate.
-    pub(crate) key: &'static str,
-}
-
-impl Default for TlsNames {
-    fn default() -> Self {
-        let client = "tls_client_certificate()";
-        Self { ca: "tls_root_ca()", certificate: client, key: client }
-    }
 }
 
 impl TlsSettings {
@@ -70,9 +56,10 @@ impl TlsSettings {
         made.map_err(|error| classify_dial(&error))
     }
 
-    /// What a failure of a handshake means, and what to do about it; `None` if it was none.
-    pub(crate) fn told(&self, is_tls: bool, error: &RedisError) -> Option<NotDialed> {
-        fault::told(self, is_tls, error)
+    /// What of it the user has given.
+    pub(crate) fn given(&self) -> TlsGiven {
+        let (trusts, shows) = (self.root_ca.is_some(), self.client.is_some());
+        TlsGiven { names: self.names, trusts, shows }
     }
 
     /// Completes when the server at an address is known not to speak TLS, although the address asks for it:

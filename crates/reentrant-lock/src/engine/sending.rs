@@ -1,12 +1,10 @@
 use std::{
-    future::poll_fn,
     mem,
     sync::{Arc, Weak},
-    task::Poll,
     time::Duration,
 };
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, select_all};
 use leasehold_core::{
     Clock, Instant, StoreError, StoreErrorKind, backoff,
     lease::LossReason,
@@ -275,16 +273,12 @@ impl Drop for Sending {
 
 /// The next answer to one of the copies, which are few; `None` without any.
 async fn next_answer(copies: &mut Vec<CopyFuture>) -> Option<TimedAnswer<ReleaseAnswer>> {
-    poll_fn(|cx| {
-        for at in 0..copies.len() {
-            if let Poll::Ready(answer) = copies[at].as_mut().poll(cx) {
-                drop(copies.swap_remove(at));
-                return Poll::Ready(Some(answer));
-            }
-        }
-        if copies.is_empty() { Poll::Ready(None) } else { Poll::Pending }
-    })
-    .await
+    if copies.is_empty() {
+        return None;
+    }
+    let (answer, at, _) = select_all(copies.iter_mut()).await;
+    drop(copies.swap_remove(at));
+    Some(answer)
 }
 
 /// Bounds the commands that no task waits for; a further one waits a claim window at most. A

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold_core::{RETRY_LATER, RETRY_SOON};
+
 use super::{AcquireError, WithError};
-use crate::durations::{AWAY, BUSY};
 
 impl AcquireError {
     /// The status of HTTP with which a service answers its client. Default for a variant that is new: 500.
@@ -43,10 +44,10 @@ impl AcquireError {
         match self {
             Self::Timeout(timeout) => {
                 let kept = timeout.holder.as_ref().filter(|holder| holder.kept);
-                Some(kept.map_or(BUSY, |holder| holder.remaining.max(BUSY)))
+                Some(kept.map_or(RETRY_SOON, |holder| holder.remaining.max(RETRY_SOON)))
             }
-            Self::ShutDown { .. } => Some(BUSY),
-            Self::Unavailable(_) => Some(AWAY),
+            Self::ShutDown { .. } => Some(RETRY_SOON),
+            Self::Unavailable(_) => Some(RETRY_LATER),
             _ => None,
         }
     }

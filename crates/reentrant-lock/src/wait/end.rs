@@ -110,11 +110,17 @@ impl AcquireCall {
         let waited = engine.clock.now().saturating_since(self.started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(NameState::position));
         let heard = engine.look(&self.name, NameState::heard).flatten();
-        // While a try waits for a recall, the last word is that the lock is taken.
-        let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());
         let round_trip = engine.look(&self.name, NameState::round_trip).unwrap_or_default();
         let too_few = engine.look(&self.name, |state| state.too_few(self.started)).flatten();
         let too_few = too_few.filter(|_| !tries && self.terms.acks.are_asked());
+        // While a try waits for a recall, the last word is that the lock is taken.
+        let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());
+        let is_outage = engine.outages().state().outage().is_some();
+        let failing = failing.map(|last| match &too_few {
+            // One lost answer says less than what the server has said.
+            Some(said) if !last.error.is_answer() && !is_outage => said.clone(),
+            _ => last,
+        });
         // The call gives its place up before it finds out who has the lock.
         drop(in_line);
         if failing.is_some() {
