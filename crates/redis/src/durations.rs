@@ -30,10 +30,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// within a second of a demotion.
 pub(crate) const PROOF_LASTS: Duration = Duration::from_millis(500);
 
-/// How often a subscription is checked: by a `PING`, and whether its listener lives.
-pub(crate) const SUBSCRIPTION_CHECK: Duration = Duration::from_secs(2);
-/// How long the answer to that `PING` may take.
-pub(crate) const PONG: Duration = Duration::from_secs(3);
+/// How often a subscription is checked, by a `PING` and whether its listener lives; and how long the answer
+/// to that `PING` may take. So one that is half open is noticed within five seconds.
+pub(crate) const SUBSCRIPTION_CHECK: Duration = Duration::from_millis(2_500);
 /// A subscription that ends sooner has failed: something may cut each one that is made.
 pub(crate) const SETTLED: Duration = Duration::from_millis(50);
 /// The pauses before a subscription is made anew.

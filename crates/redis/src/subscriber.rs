@@ -22,7 +22,7 @@ use super::{
     needed::not_dialed,
     not_dialed::NotDialed,
 };
-use crate::durations::{AFTER_REFUSAL, PONG, RESUBSCRIBING, SETTLED, SUBSCRIPTION_CHECK};
+use crate::durations::{AFTER_REFUSAL, RESUBSCRIBING, SETTLED, SUBSCRIPTION_CHECK};
 
 /// Chooses the server of the next subscription. Each server passes on what is published at any other.
 pub type NextDialer =
@@ -126,7 +126,7 @@ impl Subscriber {
     async fn is_alive(&self, connection: &mut MultiplexedConnection) -> bool {
         let ping = redis::cmd("PING");
         let answer = ping.query_async::<Value>(connection);
-        let answer = within(&*self.clock, self.clock.now() + PONG, answer).await;
+        let answer = within(&*self.clock, self.clock.now() + SUBSCRIPTION_CHECK, answer).await;
         answer.is_some_and(|answer| !answer.as_ref().is_err_and(spoils_connection))
     }
 

@@ -354,7 +354,7 @@ impl How {
         if self.max_hold == Some(Duration::ZERO) {
             return Err(OptionsError::MaxHold);
         }
-        if self.min_hold > Some(OptionsError::MAX_CLOSED) {
+        if self.min_hold > Some(Ttl::MAX) {
             return Err(OptionsError::MinHold);
         }
         Ok(Terms { ttl, acks })

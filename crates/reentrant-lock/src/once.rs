@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, backoff,
+    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, Ttl, backoff,
     lease::LossReason,
     store::{Inspection, LeaseRecord},
 };
@@ -119,7 +119,7 @@ impl Once {
     /// Dropping the future takes its effect back: the lock is open again.
     pub async fn begin(&self) -> Result<Begun, AcquireError> {
         let ReentrantLock { engine, name, .. } = &self.how.lock;
-        if self.window > OptionsError::MAX_CLOSED {
+        if self.window > Ttl::MAX {
             let (lock, option) = (name.clone(), OptionsError::Window);
             return Err(AcquireError::Options { lock, option });
         }

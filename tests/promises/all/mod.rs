@@ -256,7 +256,7 @@ async fn bad_input_is_refused_before_anything_is_sent() {
     assert!(matches!(locks.all([""; 0]), Err(NameError::None)));
     assert!(matches!(locks.all(["a", ""]), Err(NameError::Empty)));
     let three = locks.all(NAMES).unwrap();
-    let closed = OptionsError::MAX_CLOSED + millis(1);
+    let closed = secs(86_400) + millis(1);
     let foreign = other.owner();
     for acquire in [
         three.acquire().ttl(millis(99)),

@@ -81,7 +81,7 @@ on_every_store! {
 async fn a_minimum_is_at_most_a_day() {
     let world = World::new();
     let locks = world.runtime(1);
-    let day = OptionsError::MAX_CLOSED;
+    let day = secs(86_400);
     let refused = lock(&locks).acquire().min_hold(day + millis(1)).await;
     let Err(error @ AcquireError::Options { option: OptionsError::MinHold, .. }) = refused else {
         panic!("{refused:?}");

@@ -106,7 +106,7 @@ async fn bad_options_are_refused_before_anything_is_sent() {
     let world = World::new();
     let locks = world.runtime(1);
     let sent = || world.store.log().len();
-    let window = submission(&locks).window(OptionsError::MAX_CLOSED + millis(1)).begin().await;
+    let window = submission(&locks).window(secs(86_400) + millis(1)).begin().await;
     assert!(
         matches!(&window, Err(AcquireError::Options { option: OptionsError::Window, .. })),
         "{window:?}"

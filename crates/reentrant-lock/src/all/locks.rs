@@ -13,7 +13,7 @@ use futures_util::{
     future::BoxFuture,
     stream::{FuturesUnordered, StreamExt},
 };
-use leasehold_core::{LockName, NameError, Replication, lease::LossReason};
+use leasehold_core::{LockName, NameError, Replication, Ttl, lease::LossReason};
 use tokio::select;
 
 use super::guard::{AllGuard, AllLeases};
@@ -274,7 +274,7 @@ impl HowAll {
     async fn run(self) -> Result<AllGuard, AcquireError> {
         let Self { locks, how, min_hold } = self;
         let engine = &locks.first.engine;
-        if min_hold > Some(OptionsError::MAX_CLOSED) {
+        if min_hold > Some(Ttl::MAX) {
             let lock = locks.first.name().clone();
             return Err(AcquireError::Options { lock, option: OptionsError::MinHold });
         }

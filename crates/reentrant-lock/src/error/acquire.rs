@@ -96,7 +96,7 @@ pub enum OptionsError {
     /// The `min_hold` is longer than a day.
     #[error(
         "a lock is kept closed for at most {:?} after its lease; give min_hold() less",
-        Self::MAX_CLOSED
+        Ttl::MAX
     )]
     MinHold,
     /// Locks are to be kept idle for longer than their ttl allows.
@@ -112,7 +112,7 @@ pub enum OptionsError {
     /// The window of a `once` is longer than a day.
     #[error(
         "a lock is kept closed for at most {:?} after its lease; give the window less, and let the storage remember the key",
-        Self::MAX_CLOSED
+        Ttl::MAX
     )]
     Window,
 }
@@ -122,8 +122,6 @@ impl OptionsError {
     pub const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     /// The shortest outage patience: 10 ms.
     pub const MIN_OUTAGE_PATIENCE: Duration = Duration::from_millis(10);
-    /// The longest time for which a lock stays closed after its lease: 24 h.
-    pub const MAX_CLOSED: Duration = Ttl::MAX;
 }
 
 /// Why a closure under a lock did not run to a clean end: that of a `with`, or of a `once`.
