@@ -147,6 +147,21 @@ fn a_token_below_that_of_an_earlier_grant_is_found() {
 }
 
 #[test]
+fn a_turn_that_was_lost_unseen_may_hand_on_older_tokens_and_not_write_with_them() {
+    let lower = fence(token(6).get() - 1);
+    let late = |writes: bool| {
+        corrupt(7, |event| match event {
+            Event::Granted { fence, .. } => *fence = lower,
+            Event::Wrote { fence, .. } if writes => *fence = lower,
+            _ => {}
+        })
+    };
+    assert!(late(false).check_with_lost_turns().is_ok());
+    let found = late(true).check_with_lost_turns().unwrap_err();
+    assert!(found.iter().any(|one| matches!(one, Violation::StaleWrite { .. })), "{found:?}");
+}
+
+#[test]
 fn tokens_of_concurrent_questions_may_come_in_any_order() {
     let lower = fence(token(6).get() - 1);
     let history = corrupt(7, |event| {

@@ -2,8 +2,7 @@
 
 use std::thread;
 
-use leasehold::AcquisitionId;
-use leasehold_testkit::{Event, History, LockText, RedisServer, Violation};
+use leasehold_testkit::{LockText, RedisServer};
 
 use super::scene::LEASE;
 use crate::support::crew::{Crew, Finished, Plan};
@@ -32,27 +31,13 @@ pub(super) fn strike(crew: &mut Crew, plan: &Plan, server: &RedisServer, fault: 
     left
 }
 
-/// Checks a history in which turns were lost unseen: they may hand on older tokens for a moment, of
-/// which the storage takes none after a newer one.
+/// Checks a history in which turns were lost unseen.
 pub(super) fn right(finished: &Finished) -> String {
-    let late = fallen(finished);
-    let is_late =
-        |event: &Event| matches!(event, Event::Granted { lease, .. } if late.contains(lease));
-    let events = finished.history.events().into_iter().filter(|event| !is_late(event));
-    let summary = events.collect::<History>().check().unwrap_or_else(|found| panic!("{found:#?}"));
+    let summary = finished.history.check_with_lost_turns();
+    let summary = summary.unwrap_or_else(|found| panic!("{found:#?}"));
     assert!(summary.refused > 0 && summary.lost > 0, "{summary:?}");
     let (increments, refused, lost) = (summary.increments, summary.refused, summary.lost);
     format!(
         "{increments} increments, none lost; {refused} stale writes refused; {lost} losses reported"
     )
-}
-
-/// The leases that were asked for after a newer one was granted.
-fn fallen(finished: &Finished) -> Vec<AcquisitionId> {
-    let Err(found) = finished.history.check() else { return Vec::new() };
-    let late = found.iter().map(|violation| match violation {
-        Violation::TokenFell { later: (lease, _), .. } => *lease,
-        other => panic!("{other}"),
-    });
-    late.collect()
 }
