@@ -63,9 +63,10 @@ main() {
         cargo doc --workspace --all-features --no-deps
     step "public API" public_api
     if command -v python3 >/dev/null; then
+        step "links" scripts/links.py
         step "pictures" scripts/pictures.py --check
     else
-        skip "pictures" "there is no python3"
+        skip "links and pictures" "there is no python3"
     fi
     step "build of the tests" cargo test --workspace --all-features --no-run
     step "tests" all_tests

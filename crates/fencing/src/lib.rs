@@ -1,7 +1,7 @@
 //! Storage-side gates that refuse stale fences. Use the `leasehold` crate, which re-exports them.
 //!
 //! A lock alone cannot stop a holder that was paused past its lease from finishing its write. The
-//! storage can: every grant carries a greater [fence](leasehold_core::Fence), and a gate
+//! storage can: every grant carries a greater fence, and a gate
 //! remembers the highest that has written to a resource and refuses the rest.
 //!
 //! - [`Stamp`] is what a writer presents: the fence and the id of its lease.
