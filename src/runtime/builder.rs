@@ -426,7 +426,7 @@ impl LockRuntimeBuilder {
         if self.timing.acks.are_asked() {
             return Err(ConnectError::NoReplicas);
         }
-        let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing);
+        let store = MemoryStore::new(Arc::clone(&self.clock), self.fencing.clone());
         self.on_store(Arc::new(store))
     }
 
@@ -476,7 +476,7 @@ impl LockRuntimeBuilder {
     {
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
         let config = RedisConfig::new(address)?
-            .fencing(self.fencing)
+            .fencing(self.fencing.clone())
             .command_timeout(timing.command_timeout)
             .client_name(&format!("leasehold:{}", self.service))
             .acks(timing.acks)
@@ -487,7 +487,7 @@ impl LockRuntimeBuilder {
             ttl: timing.ttl,
             claim_window: timing.claim_window,
             command_timeout: timing.command_timeout,
-            fencing: self.fencing,
+            fencing: self.fencing.clone(),
             acks: timing.acks,
         };
         let clock = executor.clock(Arc::clone(&self.clock));
@@ -496,9 +496,12 @@ impl LockRuntimeBuilder {
         Ok((config, timing, id, Doctor { examiner, executor }))
     }
 
-    /// Replaces the retention of the fence counters, if the new one is in its range.
-    pub(super) fn retention(self, retention: Duration) -> Self {
-        let fencing = self.fencing.retention(retention).unwrap_or(self.fencing);
+    /// Changes how fences are made, unless what is set is out of its range.
+    pub(super) fn fenced<E>(
+        self,
+        set: impl FnOnce(FenceSettings) -> Result<FenceSettings, E>,
+    ) -> Self {
+        let fencing = set(self.fencing.clone()).unwrap_or(self.fencing);
         Self { fencing, ..self }
     }
 

@@ -1,6 +1,6 @@
 use std::{ffi::OsString, fmt, sync::Arc, time::Duration};
 
-use leasehold_core::{FenceSettings, duration};
+use leasehold_core::{FenceSettings, NamePattern, duration};
 
 use super::{builder::LockRuntimeBuilder, strictness::Strictness};
 
@@ -16,6 +16,8 @@ use super::{builder::LockRuntimeBuilder, strictness::Strictness};
 /// - Times, written as `250ms`, `30s`, `1m30s` or `7d`: `blocked_after` (or `never`), `claim_window`,
 ///   `command_timeout`, `connect_timeout`, `keep_idle`, `outage_patience`, `ttl` and `wait`; and
 ///   `retention`, that of [`fencing`](LockRuntimeBuilder::fencing).
+/// - `retention_of`, the retention of names that match patterns, written as `jobs/*=1h, mails/*=1d`; for a
+///   `,` in a pattern, write `?`.
 /// - Texts: `namespace` and `service`.
 /// - `connections`, a number; `own_thread`, `true` or `false`; `strictness`: `ignore`, `warn` or `refuse`.
 ///
@@ -41,7 +43,7 @@ type Change = Arc<dyn Fn(LockRuntimeBuilder) -> LockRuntimeBuilder + Send + Sync
 /// Reads the value of a setting; an error says what to write.
 type Reader = fn(&str) -> Result<Change, String>;
 
-const KNOWN: [(&str, Reader); 14] = [
+const KNOWN: [(&str, Reader); 15] = [
     ("blocked_after", |text| match text {
         "never" => Ok(change(|to| to.blocked_after(Duration::MAX))),
         text => time(text, LockRuntimeBuilder::blocked_after),
@@ -65,7 +67,15 @@ const KNOWN: [(&str, Reader); 14] = [
         let retention = duration(text)?;
         let checked = FenceSettings::default().retention(retention);
         checked.map_err(|error| error.to_string())?;
-        Ok(change(move |to| to.retention(retention)))
+        Ok(change(move |to| to.fenced(|fencing| fencing.retention(retention))))
+    }),
+    ("retention_of", |text| {
+        let pairs = text.split(',').map(retention_of).collect::<Result<Vec<_>, _>>()?;
+        Ok(change(move |to| {
+            pairs.iter().cloned().fold(to, |to, (names, retention)| {
+                to.fenced(|fencing| fencing.retention_of(names, retention))
+            })
+        }))
     }),
     ("service", |text| Ok(words(text, LockRuntimeBuilder::service))),
     ("strictness", |text| {
@@ -80,6 +90,18 @@ const KNOWN: [(&str, Reader); 14] = [
     ("ttl", |text| time(text, LockRuntimeBuilder::ttl)),
     ("wait", |text| time(text, LockRuntimeBuilder::wait)),
 ];
+
+/// Reads a pattern of names with their retention, as `jobs/*=1h`.
+fn retention_of(text: &str) -> Result<(NamePattern, Duration), String> {
+    let (names, retention) = text
+        .rsplit_once('=')
+        .ok_or("write patterns of names with their retention, as jobs/*=1h, mails/*=1d")?;
+    let names = NamePattern::new(names.trim()).map_err(|error| error.to_string())?;
+    let retention = duration(retention.trim())?;
+    let checked = FenceSettings::default().retention_of(names.clone(), retention);
+    checked.map_err(|error| error.to_string())?;
+    Ok((names, retention))
+}
 
 fn change(
     set: impl Fn(LockRuntimeBuilder) -> LockRuntimeBuilder + Send + Sync + 'static,
@@ -248,7 +270,8 @@ mod tests {
             ("L_NAMESPACE", "shop"),
             ("L_OUTAGE_PATIENCE", "7s"),
             ("L_OWN_THREAD", "true"),
-            ("L_RETENTION", "1h"),
+            ("L_RETENTION", "2h"),
+            ("L_RETENTION_OF", "jobs/*=1h, a = b = 3d"),
             ("L_SERVICE", "till"),
             ("L_STRICTNESS", "refuse"),
             ("L_TTL", "1m30s"),
@@ -267,7 +290,8 @@ mod tests {
             "namespace: \"shop\"",
             "outage_patience: 7s",
             "own_thread: true",
-            "retention: 3600s",
+            "retention: 7200s",
+            "[(\"jobs/*\", 3600s), (\"a = b\", 259200s)]",
             "service: \"till\"",
             "strictness: Refuse",
             "ttl: 90s",
@@ -288,6 +312,12 @@ mod tests {
             ("L_CONNECTIONS", "many", ["\"many\"", "1 to 16"]),
             ("L_OWN_THREAD", "1", ["\"1\"", "true or false"]),
             ("L_RETENTION", "1m", ["\"1m\"", "retention of 60s"]),
+            ("L_RETENTION_OF", "jobs/*", ["\"jobs/*\"", "as jobs/*=1h, mails"]),
+            ("L_RETENTION_OF", "jobs/*=1h,", ["1h,", "as jobs/*=1h, mails"]),
+            ("L_RETENTION_OF", "a=1h, jobs/*=1m", ["L_RETENTION_OF", "retention of 60s"]),
+            ("L_RETENTION_OF", "jobs/*=long", ["L_RETENTION_OF", "1h30m"]),
+            ("L_RETENTION_OF", "=1h", ["L_RETENTION_OF", "write * for all locks"]),
+            ("L_RETENTION_OF", "[=1h", ["L_RETENTION_OF", "close it"]),
             ("L_STRICTNESS", "Warn", ["\"Warn\"", "ignore, warn or refuse"]),
         ] {
             let error = among(&[(name, value)]).unwrap_err().to_string();
@@ -319,12 +349,16 @@ mod tests {
         let settings =
             read(r#"{ "ttl": "10s", "connections": 2, "own_thread": false, "namespace": "shop" }"#);
         let told = format!("{:?}", settings.unwrap().set(LockRuntimeBuilder::new()));
+        let of_names = read(r#"{ "retention_of": "jobs/*=1h" }"#).unwrap();
+        let of_names = format!("{:?}", of_names.set(LockRuntimeBuilder::new()));
+        assert!(of_names.contains("[(\"jobs/*\", 3600s)]"), "{of_names}");
         assert!(told.contains("ttl: 10s") && told.contains("\"shop\""), "{told}");
         assert!(told.contains("own_thread: false") && told.contains("[connections]"), "{told}");
         for (text, part) in [
             (r#"{ "tll": "10s" }"#, "tll is no setting"),
             (r#"{ "ttl": 10 }"#, "ttl: the value \"10\""),
             (r#"{ "ttl": null }"#, "a text, a number"),
+            (r#"{ "retention_of": "jobs/*=0s" }"#, "retention of 0ns"),
             (r#"{ "TTL": "10s" }"#, "TTL is no setting"),
         ] {
             let error = read(text).unwrap_err().to_string();

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use leasehold::{
-    Acquire, LockRuntime,
+    Acquire, LockRuntime, NamePattern,
     error::{
         AcquireError, ConnectError, InspectError, NameError, OptionsError, StoreErrorKind,
         WithError,
@@ -199,12 +199,17 @@ async fn settings_out_of_range_are_refused() {
 #[test]
 fn a_retention_out_of_range_is_refused() {
     let (least, most) = (FenceSettings::MIN_RETENTION, FenceSettings::MAX_RETENTION);
-    let kept = |retention| FenceSettings::default().retention(retention);
+    let kept = |retention| {
+        let settings = FenceSettings::default;
+        let of_some = settings().retention_of(NamePattern::default(), retention);
+        [settings().retention(retention), of_some]
+    };
     for retention in [Duration::ZERO, just_before(least), most + nanos(1), Duration::MAX] {
-        let error = kept(retention).unwrap_err();
-        assert_says(&error, &["retention", "choose one between 3600s and 315360000s"]);
+        for error in kept(retention).map(Result::unwrap_err) {
+            assert_says(&error, &["retention", "choose one between 3600s and 315360000s"]);
+        }
     }
-    assert!([least, most].into_iter().all(|retention| kept(retention).is_ok()));
+    assert!([least, most].into_iter().flat_map(kept).all(|kept| kept.is_ok()));
 }
 
 /// The number of connections and the timeouts of making one belong to a server's settings.

@@ -92,12 +92,17 @@ enum Delivered<C> {
 struct Queued<C> {
     number: u64,
     command: C,
+    /// What all commands of its call have in common: acknowledgements and retention.
+    terms: (Replication, u64),
     deadline: Instant,
     answer: ReplyTo<C>,
 }
 
 /// The most commands of one call: a script must not block the server for long.
 pub const MAX_COMMANDS: usize = 64;
+
+/// How many commands a call may pass over to find those of its terms.
+const MAX_PASSED: usize = 4 * MAX_COMMANDS;
 
 /// With fewer calls in flight, a caller sends its command itself, so that few tasks do not wait for
 /// each other. The first number is for several threads, the second for a single one.
@@ -171,8 +176,14 @@ impl<D: Dialect> Batcher<D> {
         }
     }
 
+    /// The retention that the call of a command has, in ms.
+    pub fn retention(&self, command: &D::Command) -> u64 {
+        self.dialect.retention(command)
+    }
+
     /// Lets a command wait for others, unless so few calls are in flight that its caller sends it.
     fn line_up(self: &Arc<Self>, command: D::Command, deadline: Instant) -> Sent<D::Command> {
+        let terms = (D::acks(&command), self.retention(&command));
         let mut state = self.state.lock();
         if self.is_idle(&state) || !self.shares(&state, &command) {
             state.alone += 1;
@@ -181,7 +192,7 @@ impl<D: Dialect> Batcher<D> {
         let (sender, answer) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        state.waiting.push_back(Queued { number, command, deadline, answer: sender });
+        state.waiting.push_back(Queued { number, command, terms, deadline, answer: sender });
         if self.waits {
             self.go_on(state);
         } else if state.waiting.len().is_multiple_of(self.max_commands())
@@ -238,7 +249,8 @@ impl<D: Dialect> Batcher<D> {
         at.ok().and_then(|at| state.waiting.remove(at)).is_some()
     }
 
-    /// Sends commands as one call, and returns the answer to each.
+    /// Sends commands as one call, and returns the answer to each. All of them need the same
+    /// acknowledgements and have the same [retention](Self::retention).
     ///
     /// # Cancel safety
     ///
@@ -495,7 +507,7 @@ impl<D: Dialect> Courier<D> {
     }
 
     /// The next batch of waiting commands, in order. A command whose caller has gone is left out. All
-    /// commands of a batch need the same acknowledgements.
+    /// commands of a batch have the terms of the first; others wait for the next one.
     fn batch(&mut self) -> Option<CallBatch<D::Command>> {
         let mut state = self.batcher.state.lock();
         if std::mem::take(&mut self.is_coming) {
@@ -505,12 +517,20 @@ impl<D: Dialect> Courier<D> {
         let size = state.waiting.len().min(max);
         let mut commands = Vec::with_capacity(size);
         let mut senders = Vec::with_capacity(size);
-        let mut due = None;
+        let (mut due, mut shared, mut others) = (None, None, 0);
         while commands.len() < max
-            && state.waiting.front().is_some_and(|next| joins::<D>(&commands, &next.command))
-            && let Some(Queued { command, deadline, answer, .. }) = state.waiting.pop_front()
+            && let Some(next) = state.waiting.get(others).filter(|_| others < MAX_PASSED)
         {
-            if answer.is_closed() {
+            let is_wanted = !next.answer.is_closed();
+            if is_wanted && next.terms != *shared.get_or_insert(next.terms) {
+                others += 1;
+                continue;
+            }
+            let Some(Queued { command, deadline, answer, .. }) = state.waiting.remove(others)
+            else {
+                break;
+            };
+            if !is_wanted {
                 continue;
             }
             // If the call waits for acknowledgements, the wait has to end before the earliest deadline.
@@ -532,11 +552,6 @@ impl<D: Dialect> Courier<D> {
 fn answer<C>(answered: impl Iterator<Item = (ReplyTo<C>, Delivered<C>)>) {
     // Nobody waits for the answer of a call that was dropped.
     answered.for_each(|(reply, answer)| drop(reply.send(answer)));
-}
-
-/// Whether a command may travel behind others of a call.
-fn joins<D: Dialect>(others: &[D::Command], next: &D::Command) -> bool {
-    others.first().is_none_or(|first| D::acks(first) == D::acks(next))
 }
 
 impl<D: Dialect> Drop for Courier<D> {

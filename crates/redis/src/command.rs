@@ -1,7 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, LockName, Replication, RuntimeId, RuntimeLabel, Ttl, WITHDRAWAL_MARK,
+    AcquisitionId, Fence, FenceSettings, LockName, Replication, RuntimeId, RuntimeLabel, Ttl,
+    WITHDRAWAL_MARK,
     store::{Acquire, Hold, KeyScheme, Next, Release, Waiter, Withdraw},
 };
 use redis::Cmd;
@@ -19,7 +20,7 @@ use super::{
 #[derive(Clone)]
 pub(super) struct Preamble {
     pub(super) keys: KeyScheme,
-    retention: String,
+    pub(super) fencing: FenceSettings,
     channels: String,
     /// Of a node of a Cluster.
     pub(super) tag: Option<Arc<ChannelTag>>,
@@ -29,14 +30,14 @@ impl Preamble {
     /// The preamble of scripts for one server.
     pub(super) fn new(config: &RedisConfig) -> Self {
         let keys = config.keys.clone();
-        let retention = config.fencing.retention_millis().to_string();
+        let fencing = config.fencing.clone();
         let tag = config.node.as_ref().map(|node| Arc::clone(&node.tag));
-        Self { channels: keys.channels(), keys, retention, tag }
+        Self { channels: keys.channels(), keys, fencing, tag }
     }
 
-    /// Writes the arguments with which every script begins.
-    pub(super) fn write_settings(&self, to: &mut Cmd) {
-        to.arg(&self.retention);
+    /// Writes the arguments with which every script begins; those of a name hold for all locks of a call.
+    pub(super) fn write_settings(&self, to: &mut Cmd, name: &LockName) {
+        to.arg(self.fencing.retention_millis(name));
         match &self.tag {
             None => to.arg(&self.channels),
             Some(tag) => to.arg(self.channels.clone() + &tag.now()),
@@ -178,6 +179,10 @@ impl Dialect for Preamble {
         command.acks()
     }
 
+    fn retention(&self, command: &LockCommand) -> u64 {
+        self.fencing.retention_millis(command.name())
+    }
+
     /// A release may run twice like every command; but "gone" about its second copy means that the
     /// first one ran, and only its sender can tell that from a loss.
     fn repeats(command: &LockCommand) -> bool {
@@ -188,7 +193,9 @@ impl Dialect for Preamble {
         for command in commands.clone() {
             to.arg(&self.keys.all(command.name()));
         }
-        self.write_settings(to);
+        if let Some(first) = commands.clone().next() {
+            self.write_settings(to, first.name());
+        }
         write_words(to, commands);
     }
 
@@ -207,7 +214,7 @@ impl Dialect for Preamble {
     }
 
     fn write_gathered(&self, to: &mut Cmd, commands: &[LockCommand]) {
-        self.write_settings(to);
+        self.write_settings(to, commands[0].name());
         to.arg(commands.len());
         for command in commands {
             to.arg(self.keys.lease(command.name()));

@@ -24,6 +24,9 @@ pub trait Dialect: Send + Sync + 'static {
     /// Which acknowledgements a good answer needs.
     fn acks(command: &Self::Command) -> Replication;
 
+    /// The retention that its call has, in ms: a call has one for all of its commands.
+    fn retention(&self, command: &Self::Command) -> u64;
+
     /// Whether the command may be sent once more when its connection ends before the answer.
     fn repeats(command: &Self::Command) -> bool;
 

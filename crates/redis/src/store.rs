@@ -1,10 +1,9 @@
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{Arc, Weak, atomic::AtomicBool},
 };
 
-use futures_util::future::{FutureExt, join_all};
+use futures_util::future::FutureExt;
 use leasehold_core::{
     Clock, Instant, LockName, LockStore, Replication, RuntimeId, RuntimeLabel, StoreError,
     StoreErrorKind,
@@ -25,6 +24,7 @@ use super::{
     connections::Connections,
     decode,
     dialer::Dialer,
+    parts::{in_order, parts},
     pool::{Errand, RedisPool},
     readiness::{Readiness, Trial},
     script::{Script, ScriptCall, millis},
@@ -206,24 +206,22 @@ impl RedisStore {
         Heartbeats { batch, label }: Heartbeats,
         deadline: Instant,
     ) -> AcquireAnswers {
-        let parts = parts(&batch, |waiter| self.connections.plain.number(&waiter.name));
-        let calls = parts.iter().map(|part| self.heartbeat_call(part, &label, deadline));
-        let by_part = join_all(calls).await;
-        let mut answers: Vec<_> =
-            parts.into_iter().flatten().zip(by_part.into_iter().flatten()).collect();
-        answers.sort_by_key(|((at, _), _)| *at);
-        answers.into_iter().map(|(_, answer)| answer).collect()
+        let alike = |waiter: &Waiter| {
+            let (connection, retention) = (&self.connections.plain, &self.preamble.fencing);
+            (connection.number(&waiter.name), retention.retention_millis(&waiter.name))
+        };
+        let parts = parts(batch, MAX_COMMANDS, alike);
+        in_order(&parts, |part| self.heartbeat_call(part, &label, deadline)).await
     }
 
     async fn heartbeat_call(
         &self,
-        part: &[Numbered<'_>],
+        part: &[Waiter],
         label: &RuntimeLabel,
         deadline: Instant,
     ) -> AcquireAnswers {
-        let Some((_, first)) = part.first() else { return Vec::new() };
-        let command =
-            |(_, waiter): &Numbered<'_>| LockCommand::Heartbeat((*waiter).clone(), label.clone());
+        let Some(first) = part.first() else { return Vec::new() };
+        let command = |waiter: &Waiter| LockCommand::Heartbeat(waiter.clone(), label.clone());
         let commands: Vec<_> = part.iter().map(command).collect();
         let answers = match self.readiness.by(deadline).await {
             Ok(()) => {
@@ -231,7 +229,7 @@ impl RedisStore {
             }
             Err(error) => part.iter().map(|_| Err(error.clone())).collect(),
         };
-        let named = |(answer, (_, waiter)): (Result<Answered, StoreError>, &Numbered<'_>)| {
+        let named = |(answer, waiter): (Result<Answered, StoreError>, &Waiter)| {
             answer
                 .and_then(|value| decode::acquire(&value.answer, waiter.ttl))
                 .map_err(|error| error.for_ttl(waiter.ttl).for_lock(&waiter.name))
@@ -248,16 +246,18 @@ impl RedisStore {
             let answers = self.renew_alike(part, deadline).await;
             answers.map_err(|error| error.for_ttl(part[0].ttl))
         };
-        // As a rule all need the same.
-        let parts: Vec<_> = batch.chunk_by(|one, next| one.acks == next.acks).collect();
-        match parts[..] {
+        let alike = |one: &Renewal| (one.acks, self.preamble.fencing.retention_millis(&one.name));
+        let parts = parts(batch, usize::MAX, alike);
+        match &parts[..] {
             [] => Ok(Vec::new()),
-            [all] => renew(all).await,
+            // As a rule.
+            [(_, all)] => renew(all).await,
             _ => {
-                let renewing = parts.iter().map(async |part| {
-                    renew(part).await.unwrap_or_else(|error| vec![Err(error); part.len()])
+                let renewing = in_order(&parts, |part| {
+                    let failed = |error| vec![Err(error); part.len()];
+                    renew(part).map(move |answers| answers.unwrap_or_else(failed))
                 });
-                Ok(join_all(renewing).await.into_iter().flatten().collect())
+                Ok(renewing.await)
             }
         }
     }
@@ -288,7 +288,7 @@ impl RedisStore {
         let (preamble, of) = (Arc::clone(&self.preamble), name.clone());
         let write = move |to: &mut Cmd| {
             to.arg(&preamble.keys.all(&of));
-            preamble.write_settings(to);
+            preamble.write_settings(to, &of);
             to.arg(id.to_stored()).arg(fence.get());
         };
         let answer = self.run_apart(&scripts::FORCE_RELEASE, 1, write, deadline).await;
@@ -309,7 +309,7 @@ impl RedisStore {
             for one in batch {
                 to.arg(self.preamble.keys.lease(&one.name));
             }
-            self.preamble.write_settings(to);
+            self.preamble.write_settings(to, &batch[0].name);
             for one in batch {
                 to.arg(one.id.to_stored()).arg(one.fence.get()).arg(millis(one.ttl.get()));
             }
@@ -368,7 +368,8 @@ impl RedisStore {
             for name in &of {
                 to.arg(&preamble.keys.all(name));
             }
-            preamble.write_settings(to);
+            // Whichever: a look does not need the retention.
+            preamble.write_settings(to, &of[0]);
         };
         let answer = self.run_apart(&scripts::INSPECT, names.len(), write, deadline).await?;
         decode::inspect(&answer, names.len())
@@ -395,20 +396,6 @@ fn needs_acks(reply: &Reply) -> bool {
 
 type AcquireAnswers = Vec<Result<AcquireAnswer, StoreError>>;
 
-type Numbered<'a> = (usize, &'a Waiter);
-
-/// Splits a batch by connections, and into parts that one call may carry.
-fn parts(batch: &[Waiter], number: impl Fn(&Waiter) -> usize) -> Vec<Vec<Numbered<'_>>> {
-    let mut by_connection = BTreeMap::<usize, Vec<Numbered<'_>>>::new();
-    for (at, waiter) in batch.iter().enumerate() {
-        by_connection.entry(number(waiter)).or_default().push((at, waiter));
-    }
-    by_connection
-        .values()
-        .flat_map(|of_one| of_one.chunks(MAX_COMMANDS).map(<[_]>::to_vec))
-        .collect()
-}
-
 /// A lock of which only the checks of a runtime know.
 ///
 /// # Errors
@@ -423,36 +410,4 @@ pub(super) fn probe_named(name: &str) -> Result<LockName, StoreError> {
     LockName::new(name).map_err(|error| {
         StoreError::new(StoreErrorKind::Config, error.to_string(), "report this as a bug")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use leasehold_core::{AcquisitionId, Ttl, store::Heartbeat};
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn waiter(number: u64) -> Waiter {
-        Waiter {
-            name: LockName::new(number.to_string()).unwrap(),
-            id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), number),
-            ttl: Ttl::default(),
-            watermark: None,
-            keeps: false,
-            heartbeat: Heartbeat { number: 1, claim_window: Duration::from_secs(3) },
-        }
-    }
-
-    #[test]
-    fn a_batch_is_split_by_connections_and_size() {
-        let batch: Vec<_> = (0..300).map(waiter).collect();
-        let parts = parts(&batch, |waiter| usize::from(waiter.id.number() < 10));
-        let sizes: Vec<_> = parts.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [MAX_COMMANDS, MAX_COMMANDS, MAX_COMMANDS, MAX_COMMANDS, 34, 10]);
-        let mut all: Vec<_> = parts.iter().flatten().map(|(at, _)| *at).collect();
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..300));
-    }
 }

@@ -83,7 +83,7 @@ fn stores_agree(policy: FencePolicy) {
     let fencing = FenceSettings::default().policy(policy);
     let fencing = fencing.retention(Duration::from_secs(75 * 60)).expect("in range");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let redis = runtime.block_on(RedisSubject::new(fencing));
+    let redis = runtime.block_on(RedisSubject::new(fencing.clone()));
     let pushes = runtime.block_on(listen(&redis));
     let regressions = FileFailurePersistence::Direct("tests/stores/differential.regressions");
     let mut runner = TestRunner::new(Config {
@@ -91,7 +91,7 @@ fn stores_agree(policy: FencePolicy) {
         ..Config::default()
     });
     let outcome = runner.run(&vec(op(), 1..80), |ops| {
-        play(&runtime, (&redis, &pushes), fencing, &ops);
+        play(&runtime, (&redis, &pushes), fencing.clone(), &ops);
         Ok(())
     });
     if let Err(error) = outcome {

@@ -8,7 +8,7 @@ use std::{
 
 use StoreErrorKind::Indeterminate;
 use leasehold_core::{
-    Clock, StoreError, StoreErrorKind, SystemClock,
+    Clock, FenceSettings, NamePattern, StoreError, StoreErrorKind, SystemClock,
     store::{AcquireAnswer, ReleaseAnswer},
 };
 use leasehold_redis::RedisStore;
@@ -52,6 +52,29 @@ async fn what_waits_for_a_connection_travels_as_one_call() {
     // One alone, and the 64 others; a few more if the server is slow.
     let sent = server.calls("evalsha");
     assert!((2..=8).contains(&sent), "{sent} calls for 65 commands");
+}
+
+/// A call has one retention.
+#[tokio::test]
+async fn names_of_two_retentions_travel_as_two_calls() {
+    let server = RedisServer::start();
+    let odd = NamePattern::new("batch/*[13579]").expect("a pattern");
+    let fencing = FenceSettings::default().retention_of(odd, secs(3600)).expect("in range");
+    let config = config(&server.url()).connections(1).fencing(fencing);
+    let calls = calls(&connect_with(&config).await.expect("the server answers"));
+    granted(&calls, bob(1)).await;
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let answers = try_each(&calls, 129).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(AcquireAnswer::Granted(_)))));
+    for number in 0..129_u64 {
+        let key = format!("leasehold:{{batch/{number}}}:lease");
+        let (left, week) = (server.query::<u64>(&["PTTL", &key]), 7 * 24 * 3_600_000);
+        let least = if number % 2 == 1 { 3_600_000 } else { week };
+        assert!((least..=least / 8 * 9).contains(&left), "{number}: {left} ms");
+    }
+    // One alone, and twice 64 others; some more if the server is slow.
+    let sent = server.calls("evalsha");
+    assert!((3..=16).contains(&sent), "{sent} calls for 129 commands");
 }
 
 #[tokio::test]

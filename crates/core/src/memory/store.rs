@@ -145,7 +145,7 @@ impl MemoryStore {
     /// Takes one step on the row of a name, then delivers what it sent.
     fn apply<T>(&self, name: &LockName, rule: impl FnOnce(&mut Step<'_>) -> T) -> T {
         let (answer, mail) = self.with(name, |row, now| {
-            let mut step = Step { row, name, now, settings: self.settings, mail: Vec::new() };
+            let mut step = Step { row, name, now, settings: &self.settings, mail: Vec::new() };
             let answer = rule(&mut step);
             (answer, step.mail)
         });

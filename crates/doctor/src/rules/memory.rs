@@ -15,21 +15,26 @@ pub(super) fn locks(Case { told, expected, .. }: Case<'_>) -> Option<Finding> {
         Some(limit) => (limit, "maxmemory"),
         None => (told.info("total_system_memory")?.parse().ok()?, "the memory of its machine"),
     };
+    let hours = match expected.fencing.retentions().into_inner() {
+        (one, other) if one == other => (one.as_secs() / 3600).to_string(),
+        (least, most) => format!("{} to {}", least.as_secs() / 3600, most.as_secs() / 3600),
+    };
     let what = format!(
         "the keys of about {locks} locks take about {} MB, of {} MB ({of}): each name that was locked keeps its fence \
-         for {} h after its last use",
+         for {hours} h after its last use",
         bytes / 1_000_000,
         memory / 1_000_000,
-        expected.fencing.counter_lifetime().as_secs() / 3600
     );
-    let cure = "use fewer names, or a shorter retention (FenceSettings::retention, leasehold run --retention), or give \
-                the server more memory";
+    let cure = "use fewer names, or a shorter retention (FenceSettings::retention_of, leasehold run --retention), or \
+                give the server more memory";
     let is_found = bytes.saturating_mul(SHARE) >= memory;
     is_found.then(|| Finding::new(Severity::Notice, Topic::Memory, &[], what, cure))
 }
 
 #[cfg(test)]
 mod tests {
+    use leasehold_core::NamePattern;
+
     use super::*;
     use crate::{
         facts::LockKeys,
@@ -68,5 +73,18 @@ mod tests {
         assert_eq!(found("1", "1", None), None);
         let none = LockKeys { of_locks: 0, length: 0, ..HALF };
         assert_eq!(found("1", "1", Some(none)), None);
+    }
+
+    #[test]
+    fn both_retentions_are_told_where_some_names_have_their_own() {
+        let mut told = healthy();
+        set(&mut told, "maxmemory", "1");
+        told.locks = Some(HALF);
+        let mut scene = Scene::of(told);
+        let hour = std::time::Duration::from_secs(3600);
+        let of_jobs = scene.expected.fencing.retention_of(NamePattern::default(), hour);
+        scene.expected.fencing = of_jobs.unwrap();
+        let found = locks(scene.case()).unwrap();
+        assert!(found.what.contains("for 1 to 168 h"), "{found}");
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// What the settings of a runtime need of its servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     /// How long a lease lives without renewal.
     pub ttl: Ttl,

@@ -150,14 +150,14 @@ pub(super) fn failed_save(case: Case<'_>) -> Option<Finding> {
 /// server's clock is the wrong one, its correction is a step.
 pub(super) fn clock(Case { told, expected, .. }: Case<'_>) -> Option<Finding> {
     let timing = told.timing.as_ref().ok()?;
-    let (offset, fencing) = (timing.offset, expected.fencing);
+    let (offset, fencing) = (timing.offset, &expected.fencing);
     let off = offset.by().saturating_sub(timing.margin);
     // Clocks that are kept by NTP never differ by so much.
     if off < Duration::from_secs(1) {
         return None;
     }
     // A watermark that is farther ahead of the server's clock is ignored.
-    let most = Duration::from_secs(24 * 60 * 60).min(fencing.counter_lifetime());
+    let most = Duration::from_secs(24 * 60 * 60).min(*fencing.retentions().start());
     let (severity, then) = if off >= most && fencing.policy != FencePolicy::Counter {
         let then = "if its data is lost, fences may repeat, because processes' watermarks that far from the clock do not count, and counters may have expired";
         (Danger, then)

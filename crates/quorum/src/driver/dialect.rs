@@ -20,16 +20,16 @@ use crate::{Busy, NodeAnswer, NodeCommand, NodeLease, NodeReply, Vote, Word, sta
 pub(super) struct NodeDialect {
     keys: KeyScheme,
     boot: String,
+    fencing: FenceSettings,
     /// What all calls have in common.
     settings: String,
 }
 
 impl NodeDialect {
     pub(super) fn new(keys: &KeyScheme, fencing: FenceSettings, settings: &QuorumSettings) -> Self {
-        let (retention, channels) = (fencing.retention_millis(), keys.channels());
         let tolerance = settings.clock_tolerance().as_micros();
-        let settings = format!("{retention:013} {tolerance:010} {channels}");
-        Self { boot: keys.boot(), settings, keys: keys.clone() }
+        let settings = format!("{tolerance:010} {}", keys.channels());
+        Self { boot: keys.boot(), fencing, settings, keys: keys.clone() }
     }
 }
 
@@ -54,6 +54,10 @@ impl Dialect for NodeDialect {
         Replication::NONE
     }
 
+    fn retention(&self, command: &NodeCommand) -> u64 {
+        self.fencing.retention_millis(&command.name)
+    }
+
     /// A release may run twice; but "gone" about its second copy means that the first one ran, and
     /// only its sender can tell that from a loss.
     fn repeats(command: &NodeCommand) -> bool {
@@ -74,7 +78,10 @@ impl Dialect for NodeDialect {
         for command in commands.clone() {
             to.arg(self.keys.lease(&command.name));
         }
-        to.arg(&self.settings);
+        let retention = commands.clone().next().map_or(0, |first| self.retention(first));
+        // A text takes everything.
+        let _ = write!(text, "{retention:013} {}", self.settings);
+        to.arg(&*text);
         for command in commands {
             let common = match &command.word {
                 Word::Ask { ttl, heard, label, keeps, .. } => Some((ttl, *heard, label, *keeps)),
@@ -86,7 +93,6 @@ impl Dialect for NodeDialect {
             // What several commands in a row have in common is written once.
             if let Some((ttl, heard, label, keeps)) = common {
                 text.clear();
-                // A text takes everything.
                 let _ = write!(text, "{:08} {:08} ", millis(*ttl), millis(heard));
                 text.extend(keeps.then_some(RuntimeLabel::KEEPS));
                 text.push_str(label.as_str());

@@ -3,14 +3,13 @@ use std::{
     sync::{Arc, Weak, atomic::AtomicBool},
 };
 
-use futures_util::future::join_all;
 use leasehold_core::{
     Clock, Instant, LockName, NamePattern, RuntimeId, StoreError,
     store::{KeyScheme, Listener},
 };
 use leasehold_redis::{
     Answered, Batcher, Connection, Dialer, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
-    ScriptCall, Subscriptions, connection_number, needed, scan_step,
+    ScriptCall, Subscriptions, connection_number, in_order, needed, parts, scan_step,
 };
 use redis::Cmd;
 use tokio::runtime::Handle;
@@ -49,7 +48,8 @@ impl RedisNode {
             longest: Arc::clone(longest),
             has_worked: AtomicBool::new(false),
         });
-        let dialect = Arc::new(NodeDialect::new(&config.keys, config.fencing, &config.quorum));
+        let dialect =
+            Arc::new(NodeDialect::new(&config.keys, config.fencing.clone(), &config.quorum));
         let batcher = || {
             let (dialer, greeting) = (Arc::clone(&dialer), Arc::clone(&greeting));
             let connection = Connection::new(dialer, runtime.clone(), Some(greeting));
@@ -105,10 +105,13 @@ impl QuorumNode for RedisNode {
             }
             _ => &self.renewals,
         };
-        let parts = commands.chunks(MAX_COMMANDS);
-        let answers = join_all(parts.map(|part| batcher.deliver(part, deadline))).await;
-        let each = commands.iter().zip(answers.into_iter().flatten());
-        each.map(|(command, answered)| self.decode(command, answered)).collect()
+        let parts = parts(commands, MAX_COMMANDS, |command| batcher.retention(command));
+        let deliver = async |part: &[NodeCommand]| {
+            let answers = batcher.deliver(part, deadline).await;
+            let each = part.iter().zip(answers);
+            each.map(|(command, answered)| self.decode(command, answered)).collect::<Vec<_>>()
+        };
+        in_order(&parts, deliver).await
     }
 
     async fn scan(

@@ -34,7 +34,7 @@ impl MemorySubject {
     /// The same with a mistake.
     pub fn with_mistake(fencing: FenceSettings, mistake: Option<Mistake>) -> Self {
         let clock = ManualClock::new();
-        let store = Mutex::new(empty(&clock, fencing, mistake));
+        let store = Mutex::new(empty(&clock, fencing.clone(), mistake));
         Self { clock, fencing, mistake, store }
     }
 
@@ -111,7 +111,7 @@ impl StoreUnderTest for MemorySubject {
     fn restart(&self) -> Task<'_> {
         Box::pin(async move {
             self.outage();
-            let anew = empty(&self.clock, self.fencing, self.mistake);
+            let anew = empty(&self.clock, self.fencing.clone(), self.mistake);
             *self.store.lock().unwrap_or_else(PoisonError::into_inner) = anew;
         })
     }
@@ -156,7 +156,7 @@ impl StoreUnderTest for MemorySubject {
                 return Vec::new();
             }
             // What outlives a lease lives an eighth longer than it must.
-            self.clock.advance((Ttl::MAX + self.fencing.counter_lifetime()) * 2);
+            self.clock.advance((Ttl::MAX + *self.fencing.retentions().end()) * 2);
             let known = self.memory().known_names();
             (0..known).map(|n| format!("name number {n}")).collect()
         })

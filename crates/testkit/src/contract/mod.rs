@@ -29,5 +29,5 @@ pub use servers::{
     SentinelSubject, Sentinels, ServerSubject, Site,
 };
 pub use subject::{Capability, Snapshot, StoreUnderTest, Task};
-pub use table::{CASES, Case, RETENTION, run};
+pub use table::{CASES, Case, RETENTION, RETENTION_OF_JOBS, run};
 pub use words::{alice, bob, carol, secs, ttl};

@@ -238,14 +238,14 @@ impl<S: Site> ServerSubject<S> {
     ///
     /// Dropping the future closes its connections, and kills a server of its own.
     pub async fn new(fencing: FenceSettings) -> Self {
-        let site = S::find();
+        let (site, policy) = (S::find(), fencing.policy);
         let (namespace, prefix) =
             if site.is_shared() { new_namespace() } else { Default::default() };
         let config = RedisConfig::new(&site.url()).expect("the servers' address is one");
         let config = site.settings(config.namespace(namespace.clone()), &namespace, fencing);
         let store = S::connect(config, SystemEntropy.runtime_id()).await;
         let store = store.expect("private servers let everybody in");
-        Self { site, store, namespace, prefix, policy: fencing.policy }
+        Self { site, store, namespace, prefix, policy }
     }
 
     /// A key of a lock: `lease`, `queue` or `waiters`.

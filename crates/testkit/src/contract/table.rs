@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use leasehold_core::{FencePolicy, FenceSettings};
+use leasehold_core::{FencePolicy, FenceSettings, NamePattern};
 
 use super::{
     cases,
@@ -46,9 +46,15 @@ impl Case {
     }
 
     /// Where the tokens of the case come from, and how long their counters are kept.
+    ///
+    /// # Panics
+    ///
+    /// Never: the times are in their range.
     pub fn fencing(&self) -> FenceSettings {
-        let settings = FenceSettings::default().policy(self.policy);
-        settings.retention(RETENTION).unwrap_or(settings)
+        let settings = FenceSettings::default().policy(self.policy).retention(RETENTION);
+        let jobs = NamePattern::new("jobs/*").expect("a pattern");
+        let settings = settings.and_then(|all| all.retention_of(jobs, RETENTION_OF_JOBS));
+        settings.expect("times in their range")
     }
 
     /// Whether a subject with these capabilities can play it.
@@ -65,6 +71,9 @@ impl fmt::Debug for Case {
 
 /// How long the subjects of the suite remember a counter.
 pub const RETENTION: Duration = FenceSettings::MIN_RETENTION;
+
+/// How long they remember that of a name like `jobs/*`.
+pub const RETENTION_OF_JOBS: Duration = RETENTION.saturating_mul(2);
 
 /// Plays a case with a subject of its own, then expects that nothing stays for ever.
 ///
@@ -231,6 +240,13 @@ macro_rules! contract_cases {
                 a_plain_counter_counts [Counter PlainCounter],
                 a_plain_counter_repeats_tokens_after_a_loss [Counter PlainCounter DataLoss],
                 a_watermark_heals_a_plain_counter [Counter PlainCounter DataLoss],
+            }
+            retention {
+                a_name_has_the_retention_of_its_pattern [TimeFloor Time],
+                names_that_are_asked_for_at_once_have_their_own_retention [TimeFloor Time],
+                each_of_a_batch_of_heartbeats_has_its_own_retention [TimeFloor Time],
+                each_of_a_batch_of_renewals_has_its_own_retention [TimeFloor Time],
+                a_forced_release_leaves_a_name_its_own_retention [TimeFloor Time],
             }
             loss {
                 a_new_waiter_leaves_no_immortal_key_after_a_loss [TimeFloor PartLoss],

@@ -24,7 +24,7 @@ pub(crate) struct Step<'a> {
     pub(crate) name: &'a LockName,
     /// The store's time, since the Unix epoch.
     pub(crate) now: Instant,
-    pub(crate) settings: FenceSettings,
+    pub(crate) settings: &'a FenceSettings,
     /// What the step has sent, in order.
     pub(crate) mail: Vec<(RuntimeId, Push)>,
 }
@@ -154,7 +154,7 @@ impl Step<'_> {
         if self.settings.policy == FencePolicy::Counter {
             return;
         }
-        let (now, least) = (self.now, self.settings.counter_lifetime().max(life));
+        let (now, least) = (self.now, self.settings.counter_lifetime(self.name).max(life));
         if let Some(mut counter) = self.row.counter(now) {
             if counter.ends.is_none_or(|ends| ends < now + least) {
                 counter.ends = Some(now + least + least / 8);

@@ -1,6 +1,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
-use leasehold_core::{FencePolicy, QuorumSettings, StoreError, StoreErrorKind, Ttl};
+use leasehold_core::{
+    FencePolicy, FenceSettings, NamePattern, QuorumSettings, StoreError, StoreErrorKind, Ttl,
+};
 
 use super::find;
 use crate::{
@@ -208,11 +210,14 @@ fn a_counter_that_expires_sooner_makes_it_worse() {
     told.timing = Ok(timing(Ahead(Duration::from_secs(7200)), 0));
     let mut scene = Scene::of(told);
     assert_eq!(find([clock], &scene)[0].severity, Severity::Warning);
-    let fencing = scene.expected.fencing.retention(Duration::from_secs(3600));
-    scene.expected.fencing = fencing.unwrap();
-    assert_eq!(find([clock], &scene)[0].severity, Severity::Danger);
-    scene.expected.fencing = scene.expected.fencing.policy(FencePolicy::Counter);
-    assert_eq!(find([clock], &scene)[0].severity, Severity::Warning);
+    let (hour, fencing) = (Duration::from_secs(3600), FenceSettings::default);
+    for fencing in [fencing().retention(hour), fencing().retention_of(NamePattern::default(), hour)]
+    {
+        scene.expected.fencing = fencing.unwrap();
+        assert_eq!(find([clock], &scene)[0].severity, Severity::Danger);
+        scene.expected.fencing = scene.expected.fencing.policy(FencePolicy::Counter);
+        assert_eq!(find([clock], &scene)[0].severity, Severity::Warning);
+    }
 }
 
 #[test]

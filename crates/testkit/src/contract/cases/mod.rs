@@ -14,6 +14,7 @@ pub(super) mod queue;
 pub(super) mod recall;
 pub(super) mod release;
 pub(super) mod renew;
+pub(super) mod retention;
 pub(super) mod scan;
 pub(super) mod twice;
 pub(super) mod wake;
