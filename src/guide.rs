@@ -1,7 +1,7 @@
 //! Pages to read. They exist in the documentation only; in the repository they are in `docs`.
 //!
 //! - To begin: [`in_a_service`], [`using`], [`migrating`], [`testing`], [`deadlocks`], [`health`],
-//!   [`sizing`], [`kept_turns`], [`topologies`], [`quorum`], [`faq`].
+//!   [`tracing`], [`sizing`], [`kept_turns`], [`topologies`], [`quorum`], [`faq`].
 //! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
@@ -32,6 +32,7 @@ pages! {
     deadlocks = "docs/guides/deadlocks.md", "How deadlocks arise, how to find them, and how to take several locks at once.";
     command_line = "docs/guides/command-line.md", "Commands under locks, and an incident, step by step.";
     health = "docs/guides/health.md", "What a liveness, readiness and startup probe asks.";
+    tracing = "docs/guides/tracing.md", "Spans for calls and leases in the traces of a service.";
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
     kept_turns = "docs/guides/kept-turns.md", "Locks that stay with the process that uses them again and again.";
     topologies = "docs/guides/topologies.md", "One server, Sentinel, or a Cluster: addresses, settings, what each cannot promise, how much it carries.";

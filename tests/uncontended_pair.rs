@@ -5,7 +5,7 @@ use std::{
     future::{poll_fn, ready},
     pin::pin,
     sync::{
-        Arc, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -23,6 +23,11 @@ use leasehold_core::{
 };
 use leasehold_testkit::ManualClock;
 use tokio::{runtime::Handle, task::yield_now};
+use tracing::{
+    Dispatch, Event, Metadata, Subscriber,
+    span::{Attributes, Id, Record},
+    subscriber::{DefaultGuard, Interest, set_default},
+};
 
 /// How many names a runtime uses in turn.
 const NAMES: usize = 100;
@@ -178,17 +183,92 @@ fn at_once<F: Future>(future: F) -> F::Output {
     }
 }
 
-#[tokio::test]
-async fn a_pair_allocates_no_more_than_it_did() {
+/// The allocations of a pair, of the worst of all names.
+async fn allocations() -> u64 {
     let scene = Scene::new(false);
     scene.pairs().await;
-    for lock in &scene.locks {
+    let of_a_pair = |lock: &ReentrantLock| {
         let counted = measure(|| {
             let guard = at_once(lock.acquire()).expect("it is free");
             at_once(guard.release()).expect("it is held");
         });
-        assert!(counted.count_total <= ALLOCATIONS, "{counted:?}");
+        counted.count_total
+    };
+    scene.locks.iter().map(of_a_pair).max().expect("there are names")
+}
+
+/// A subscriber that takes events, and spans or not. It is asked about each again and again, as one is whose filter
+/// depends on more than the place.
+#[derive(Debug, Clone, Default)]
+struct Listening {
+    takes_spans: bool,
+    asked: Arc<AtomicU64>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Listening {
+    fn here(takes_spans: bool) -> (Self, DefaultGuard) {
+        // With a single subscriber, tracing remembers for good that nobody listens at a place which a thread without
+        // one reaches first.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(Self::default()));
+        let here = Self { takes_spans, ..Self::default() };
+        (here.clone(), set_default(here))
     }
+}
+
+impl Subscriber for Listening {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        if metadata.target() == "leasehold::spans" {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+        }
+        self.takes_spans || !metadata.is_span()
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(self.taken.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test]
+async fn a_pair_allocates_no_more_than_it_did() {
+    let allocations = allocations().await;
+    assert!(allocations <= ALLOCATIONS, "{allocations}");
+}
+
+/// A service that logs, and does not trace.
+#[tokio::test]
+async fn spans_that_a_subscriber_refuses_allocate_nothing() {
+    let (subscriber, _listening) = Listening::here(false);
+    let allocations = allocations().await;
+    assert!(allocations <= ALLOCATIONS, "{allocations}");
+    let [asked, taken] =
+        [subscriber.asked, subscriber.taken].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!((asked, taken), (2 * NAMES as u64, 0), "asked once for each acquire");
+}
+
+/// The control: spans that are taken are seen to allocate.
+#[tokio::test]
+async fn spans_that_a_subscriber_takes_allocate() {
+    let (subscriber, _listening) = Listening::here(true);
+    let allocations = allocations().await;
+    assert!(allocations > ALLOCATIONS, "{allocations}");
+    let taken = subscriber.taken.load(Ordering::Relaxed);
+    assert_eq!(taken, 4 * NAMES as u64, "an acquire and a hold of each");
 }
 
 #[tokio::test]

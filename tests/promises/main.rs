@@ -31,5 +31,6 @@ mod parts;
 mod paused_clock;
 mod self_wait;
 mod send_sync;
+mod spans;
 mod turns;
 mod wait_graph;

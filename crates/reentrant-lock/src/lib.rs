@@ -27,6 +27,7 @@ mod queue;
 mod reports;
 #[doc(hidden)]
 pub mod seam;
+mod spans;
 mod timing;
 mod wait;
 

@@ -59,7 +59,11 @@ struct Life {
     closed_until: Option<Instant>,
     /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
+    on_end: Option<OnEnd>,
 }
+
+/// What hears how a lease ended, and why it was lost, if it was.
+type OnEnd = Box<dyn FnOnce(HoldEnd, Option<LossReason>) + Send>;
 
 impl HeldLease {
     /// Takes over a share of a turn; call [`count`](Self::count) outside of every lock.
@@ -72,7 +76,7 @@ impl HeldLease {
         let Share { turn, number, fence, until, max_hold, min_hold, .. } = share;
         let rules = LeaseRules::new(until, max_hold.map(|hold| since + hold));
         let closed_until = min_hold.map(|hold| since + hold);
-        let life = Mutex::new(Life { rules, closed_until, ended: None });
+        let life = Mutex::new(Life { rules, closed_until, ended: None, on_end: None });
         let outages = Arc::clone(outages);
         Arc::new(Self { turn, number, fence, since, outages, metrics, life })
     }
@@ -243,6 +247,23 @@ impl HeldLease {
         Lost { lease: Arc::clone(self), news: None, is_over: false }
     }
 
+    /// Tells `hear` once how the lease ended, and why it was lost, if it was: where its end is counted, and in a fork
+    /// never. As [`count`](Self::count), this is called outside of every lock, and once.
+    pub fn on_end(&self, hear: impl FnOnce(HoldEnd, Option<LossReason>) + Send + 'static) {
+        let Some(mut life) = self.life() else { return };
+        // Under one lock: the end of the lease, which comes later, finds it.
+        let (end, lost) = match life.rules.present() {
+            LeaseState::Held { .. } => {
+                life.on_end = Some(Box::new(hear));
+                return;
+            }
+            LeaseState::Lost(reason) => (HoldEnd::Lost, Some(reason)),
+            LeaseState::Released => (HoldEnd::Released, None),
+        };
+        drop(life);
+        hear(end, lost);
+    }
+
     /// The state as it was last seen.
     fn present(&self) -> LeaseState {
         self.life().map_or(LeaseState::Lost(LossReason::Forked), |life| life.rules.present())
@@ -284,13 +305,19 @@ impl HeldLease {
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
         self.outages.lost(now, self.name(), (self.id(), self.fence), held_for, reason);
-        self.tell_of_end();
+        self.tell_of_end(HoldEnd::Lost, Some(reason));
     }
 
-    fn tell_of_end(&self) {
-        let token = self.life.lock().ended.clone();
+    fn tell_of_end(&self, end: HoldEnd, lost: Option<LossReason>) {
+        let (token, hear) = {
+            let mut life = self.life.lock();
+            (life.ended.clone(), life.on_end.take())
+        };
         // Outside of the lock: it wakes tasks.
         token.iter().for_each(CancellationToken::cancel);
+        if let Some(hear) = hear {
+            hear(end, lost);
+        }
     }
 }
 
@@ -320,7 +347,7 @@ impl ReleasedLease {
             LeaseState::Held { .. } | LeaseState::Released => {
                 lease.metrics.holds.ended(lease.since);
                 lease.metrics.hold(end, at.saturating_since(lease.since));
-                lease.tell_of_end();
+                lease.tell_of_end(end, None);
             }
         }
     }

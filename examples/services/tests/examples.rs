@@ -71,6 +71,22 @@ fn the_metrics_server_ends_well_on_a_server() {
     servers.leave_no_key_without_ttl();
 }
 
+#[test]
+fn a_trace_shows_the_calls_and_holds_of_each_request() {
+    let reported = [
+        "requests                                6",
+        "leases acquired                         6",
+        "locks found taken                       1",
+        "leases lost                             1",
+        "leasehold.outcome",
+        "all conditions hold",
+    ];
+    Program::of("traces").start().ends_well(&reported);
+    let servers = Servers::start();
+    Program::of("traces").on_redis(&servers).start().ends_well(&reported);
+    servers.leave_no_key_without_ttl();
+}
+
 /// The controls: what the examples check is not true by itself.
 #[test]
 fn without_the_fence_or_the_door_the_examples_show_the_damage() {
@@ -78,6 +94,8 @@ fn without_the_fence_or_the_door_the_examples_show_the_damage() {
     unfenced.breaks(&["every customer's orders are 1..n", "the late order was refused"]);
     let ajar = Program::of("duplicate_submission").arguments(&["ajar"]).start();
     ajar.breaks(&["nothing ran that need not", "one user of each form was first"]);
+    let untraced = Program::of("traces").arguments(&["off"]).start();
+    untraced.breaks(&["the lost lease is an error", "one try found the lock taken"]);
 }
 
 #[test]
@@ -86,7 +104,9 @@ fn a_wrong_address_is_named_without_its_password() {
     let postgres = "postgres://bob:hush-hush@127.0.0.1:1/shop";
     let address = program::free_address();
     let metrics = Program::of("metrics_server").arguments(&[&address, "1"]);
-    metrics.with("REDIS_URL", redis).start().fails_with(&["REDIS_URL", "127.0.0.1:1"]);
+    for example in [metrics, Program::of("traces")] {
+        example.with("REDIS_URL", redis).start().fails_with(&["REDIS_URL", "127.0.0.1:1"]);
+    }
 
     let servers = Servers::start();
     for example in ["flash_sale", "duplicate_submission", "order_sequence"] {

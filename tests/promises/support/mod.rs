@@ -5,6 +5,7 @@ mod clocks;
 mod futures;
 mod processes;
 mod seen;
+mod spans;
 mod waiters;
 mod words;
 mod world;
@@ -15,6 +16,7 @@ pub(crate) use clocks::{BrokenClock, TickingClock, TimerlessClock};
 pub(crate) use futures::{at_most_polls, poll_once};
 pub(crate) use processes::{Process, step};
 pub(crate) use seen::{Seen, Value};
+pub(crate) use spans::Spans;
 pub(crate) use waiters::{Waiting, lock, warm_up};
 pub(crate) use words::{
     config, definite, indeterminate, is_taken_away, just_before, millis, nanos, secs,

@@ -10,6 +10,13 @@ macro_rules! label {
         impl $name {
             /// The values of the label, in the order of the variants.
             pub(super) const LABELS: &'static [&'static str] = &[$($text,)+];
+
+            /// The value of the label.
+            pub const fn as_label(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
         }
     };
 }

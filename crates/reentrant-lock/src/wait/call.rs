@@ -7,6 +7,7 @@ use leasehold_core::{
     sleep_until_some,
 };
 use tokio::{select, sync::futures::Notified, task::unconstrained};
+use tracing::Instrument;
 
 use crate::{
     durations::MOMENT,
@@ -15,6 +16,7 @@ use crate::{
     owner::{Owner, SharedLease},
     queue::{Joined, NameState, NoLease},
     reports::Report,
+    spans::AcquireSpan,
 };
 
 use super::{
@@ -30,15 +32,17 @@ impl AcquireCall {
         if !self.engine.is_here(self.started) {
             return Err(self.forked());
         }
+        let (span, entered) = AcquireSpan::of(self);
         let mut tally = AcquireTally {
             metrics: Arc::clone(&self.metrics),
+            span,
             started: self.started,
             found: Contention::Free,
             behind: None,
             suspicion: None,
             outcome: AcquireOutcome::Cancelled,
         };
-        let mut outcome = self.wait(&mut tally).await;
+        let mut outcome = self.wait(&mut tally).instrument(entered.clone()).await;
         if tally.found == Contention::Kept {
             let now = self.engine.clock.now();
             let latest = self.started + self.engine.timing.command_deadline(self.terms.ttl);
@@ -47,7 +51,7 @@ impl AcquireCall {
             if now < ends {
                 // The lock may be idle, and is given up when somebody waits for it.
                 (self.recall_ends, self.tries) = (Some(ends), false);
-                outcome = self.wait(&mut tally).await;
+                outcome = self.wait(&mut tally).instrument(entered).await;
             }
         }
         if let Err(error) = &mut outcome {
@@ -59,6 +63,7 @@ impl AcquireCall {
             }
             tally.suspicion.iter().for_each(|suspicion| suspicion.explain(engine, error));
             tally.outcome = how_it_failed(error, matches!(self.limit, WaitLimit::Try));
+            tally.span.failed(error, tally.outcome);
         }
         outcome
     }
@@ -79,6 +84,7 @@ impl AcquireCall {
             let gained = self.owner.as_ref().map(Owner::gained);
             if let Some(guard) = self.enter_held(ends).await? {
                 tally.outcome = AcquireOutcome::Reentered;
+                tally.span.enters(&guard.lease.0);
                 return Ok(guard);
             }
             if mem::take(&mut is_cut_off) {
@@ -95,6 +101,7 @@ impl AcquireCall {
                     }
                     let guard = self.take_over(lease)?;
                     tally.outcome = AcquireOutcome::Acquired;
+                    tally.span.begins_hold(self, &guard.lease.0);
                     return Ok(guard);
                 }
                 Err(NoLease::Dismissed) => drop(line),
@@ -384,6 +391,7 @@ enum Contention {
 /// Counts how a call went, also when its future is dropped.
 struct AcquireTally {
     metrics: Arc<ClassMetrics>,
+    span: AcquireSpan,
     started: Instant,
     found: Contention,
     /// How many stood before the call when it came.
@@ -412,6 +420,7 @@ impl AcquireTally {
         let (behind, is_held) =
             in_line.look(|state, _| (state.length(), state.is_known_held())).unwrap_or_default();
         self.behind = Some(behind);
+        self.span.waits(behind);
         if is_held {
             self.finds_held();
         }
@@ -425,6 +434,7 @@ impl Drop for AcquireTally {
             self.metrics.waits.ended(self.started);
         }
         self.metrics.acquire(self.outcome);
+        self.span.ends(self.outcome);
         // Now and not before: a share of the calls is never above all of them.
         if self.found != Contention::Free {
             self.metrics.contended();
