@@ -56,8 +56,16 @@ pub enum ConnectError {
     )]
     NotExamined,
     /// The system refused a new thread for the lock runtime.
-    #[error("the system refused a thread for the lock runtime: {0}; raise its limits")]
+    #[error("the system refused a thread for the lock runtime: {}; {}", .0, remedy(.0))]
     Thread(io::Error),
+}
+
+/// What to do about a thread that the system refused: it also needs file descriptors.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(24) => "raise `ulimit -n`, or find what leaks files and connections",
+        _ => "raise its limits",
+    }
 }
 
 /// What led to a refusal, in one line.

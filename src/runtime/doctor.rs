@@ -1,5 +1,6 @@
 use std::{fmt, sync::Arc};
 
+use leasehold_core::runs;
 use leasehold_doctor::{Diagnosis, Examiner};
 use leasehold_reentrant_lock::Executor;
 
@@ -18,6 +19,9 @@ impl Doctor {
         let Some(examiner) = &self.examiner else { return Diagnosis::without_server() };
         if is_fork {
             return examiner.in_fork();
+        }
+        if !runs(self.executor.handle(), &*examiner.clock).await {
+            return examiner.undriven();
         }
         let examining = Arc::clone(examiner).examine();
         // On the executor, because the caller may poll this future outside of a tokio runtime.

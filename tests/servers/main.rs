@@ -30,6 +30,7 @@ mod list;
 mod longest_times;
 mod main_returns;
 mod once;
+mod ours;
 mod own_thread;
 mod paused_clock;
 #[cfg(feature = "postgres")]

@@ -1,19 +1,24 @@
 #![expect(clippy::disallowed_methods, reason = "the one file that reads clocks and sets timers")]
 
 use std::{
+    cell::Cell,
     fmt,
     future::{Future, pending},
     num::NonZeroU64,
     ops::{Add, Sub},
+    panic::catch_unwind,
     pin::Pin,
     sync::{LazyLock, Once, mpsc},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::{
+    runtime::{Handle, Id},
+    sync::oneshot,
+};
 
-use crate::durations::{AN_HOUR, LONGEST_NAP};
+use crate::durations::{AN_HOUR, LONGEST_NAP, STOOD_STILL};
 
 /// A future that a [`Clock`] resolves when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -36,6 +41,12 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// The time since the Unix epoch, which may step; for the fences of the embedded store.
     // ADR 0007
     fn unix_time(&self) -> Duration;
+
+    /// Whether it sleeps by timers of tokio where there are any.
+    #[doc(hidden)]
+    fn sleeps_by_tokio(&self) -> bool {
+        false
+    }
 }
 
 /// Resolves once it is `at`; without a time never, and no timer is made.
@@ -65,6 +76,37 @@ pub async fn within<T>(
         done = work => Some(done),
         // Lazily: work that is done at once needs no timer.
         () = sleep_until_some(clock, Some(deadline)) => None,
+    }
+}
+
+/// Whether a tokio runtime runs what is spawned on it; also if this is polled inside of it, and if it has
+/// ended.
+///
+/// # Cancel safety
+///
+/// Nothing is lost.
+pub async fn runs(runtime: &Handle, clock: &dyn Clock) -> bool {
+    if Handle::try_current().is_ok_and(|here| here.id() == runtime.id()) {
+        return true;
+    }
+    let asked = runtime.spawn(async {});
+    within(clock, clock.now() + STOOD_STILL, asked).await.is_some()
+}
+
+/// Whether the present tokio runtime has timers: without them tokio panics, which is caught here, and
+/// remembered by each thread.
+pub fn has_timers() -> bool {
+    thread_local! {
+        static SEEN: Cell<Option<(Id, bool)>> = const { Cell::new(None) };
+    }
+    let Ok(here) = Handle::try_current() else { return false };
+    match SEEN.get() {
+        Some((id, has)) if id == here.id() => has,
+        _ => {
+            let has = catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok();
+            SEEN.set(Some((here.id(), has)));
+            has
+        }
     }
 }
 
@@ -133,8 +175,9 @@ const fn saturating_nanos(duration: Duration) -> u64 {
 /// have one origin. Timers stop in suspend, so a sleeping task reads the clock again every five
 /// seconds.
 ///
-/// It sleeps by timers of tokio. Where these do not follow it, because tokio's clock is paused or there is
-/// no tokio runtime, it sleeps on threads instead. In tests without a server, see [`TokioClock`].
+/// It sleeps by timers of tokio. Where these do not follow it, because tokio's clock is paused, or there is
+/// no tokio runtime, or one without timers, it sleeps on threads instead. In tests without a server, see
+/// [`TokioClock`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -145,7 +188,7 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, at: Instant) -> Sleep {
         Box::pin(async move {
-            let mut has_timers = Handle::try_current().is_ok();
+            let mut has_timers = has_timers();
             loop {
                 let now = boot_time();
                 let left = at.saturating_since(now);
@@ -168,6 +211,10 @@ impl Clock for SystemClock {
 
     fn unix_time(&self) -> Duration {
         unix_time()
+    }
+
+    fn sleeps_by_tokio(&self) -> bool {
+        true
     }
 }
 
@@ -334,6 +381,28 @@ mod tests {
             thread::yield_now();
         }
         assert!(clock.now() >= at);
+    }
+
+    #[test]
+    fn a_sleep_in_a_tokio_runtime_without_timers_ends_when_the_clock_says_so() {
+        let clock = SystemClock;
+        let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for _ in 0..2 {
+            let at = clock.now() + Duration::from_millis(20);
+            bare.block_on(clock.sleep_until(at));
+            assert!(clock.now() >= at && !bare.block_on(async { has_timers() }));
+        }
+    }
+
+    #[test]
+    fn a_tokio_runtime_that_nobody_drives_does_not_run() {
+        let idle = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let handle = idle.handle().clone();
+        assert!(idle.block_on(runs(&handle, &SystemClock)), "inside of it");
+        let other = tokio::runtime::Runtime::new().unwrap();
+        assert!(!other.block_on(runs(&handle, &SystemClock)));
+        drop(idle);
+        assert!(other.block_on(runs(&handle, &SystemClock)), "one that has ended is told as that");
     }
 
     #[tokio::test(start_paused = true)]

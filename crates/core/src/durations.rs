@@ -31,5 +31,8 @@ pub(crate) const ACKNOWLEDGEMENTS: RangeInclusive<Duration> = millis(10, 10_000)
 /// A shorter silence ends no connection, so that a slow answer does not cost one; and an answer that
 /// would cost one is awaited for at least so long.
 pub const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
+/// What comes later than this after its time shows that the process stood still, as does a tokio runtime on
+/// which nothing runs for so long.
+pub const STOOD_STILL: Duration = Duration::from_millis(500);
 /// A healthy server pauses for less, as when it forks: a longer silence shows in the health of a runtime.
 pub(crate) const HICCUP: Duration = Duration::from_millis(500);

@@ -25,8 +25,12 @@ pub mod store;
 mod types;
 
 pub use backoff::backoff;
-pub use clock::{Clock, Instant, Sleep, SystemClock, TokioClock, sleep_until_some, within};
-pub use durations::{LONGEST_NAP, RETRY_LATER, RETRY_SOON, SHORTEST_SILENCE, WITHDRAWAL_MARK};
+pub use clock::{
+    Clock, Instant, Sleep, SystemClock, TokioClock, has_timers, runs, sleep_until_some, within,
+};
+pub use durations::{
+    LONGEST_NAP, RETRY_LATER, RETRY_SOON, SHORTEST_SILENCE, STOOD_STILL, WITHDRAWAL_MARK,
+};
 pub use entropy::{Entropy, Secret, SystemEntropy};
 pub use memory::MemoryStore;
 pub use mutex::Mutex;

@@ -42,6 +42,7 @@ fn failed(what: &str, failures: &[StoreError], may_have_run: bool) -> StoreError
         None => StoreErrorKind::Definite,
     };
     let error = StoreError::new(kind, what, remedy.to_owned());
+    let error = if why.is_some_and(StoreError::is_ours) { error.ours() } else { error };
     if failures.iter().any(StoreError::is_answer) { error.as_answer() } else { error }
 }
 

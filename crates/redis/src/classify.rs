@@ -1,5 +1,7 @@
 //! What the errors of the client library mean.
 
+use std::fs::File;
+
 use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
 use leasehold_core::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
@@ -65,6 +67,9 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
     if let Some(ours) = carried::<StoreError>(error) {
         return ours.clone();
     }
+    if let Some(ours) = no_descriptors(&words_of(error)) {
+        return ours;
+    }
     if let Some(of_tls) = tls::told(TlsGiven::default(), false, error) {
         return of_tls.error;
     }
@@ -82,6 +87,32 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
     failed
 }
 
+/// The error of a process, or a machine, that has no file descriptors left, by the words of a failure: it is not
+/// the server's, and passes. What looks up an address tells another failure then, so a file is opened instead.
+pub(super) fn no_descriptors(words: &str) -> Option<StoreError> {
+    let opened =
+        || File::open("/dev/null").map_or_else(|error| error.to_string(), |_| words.into());
+    let words = if words.contains(NO_ADDRESS) { opened() } else { words.to_owned() };
+    let (_, whose, remedy) = NO_DESCRIPTORS.iter().find(|(code, ..)| words.contains(code))?;
+    let what = format!("cannot connect to Redis: {whose} has no file descriptors left: {words}");
+    Some(StoreError::new(Definite, what, *remedy).ours())
+}
+
+/// The error of the system, whose it is, and what to do about it.
+const NO_DESCRIPTORS: [(&str, &str, &str); 2] = [
+    (
+        "(os error 24)",
+        "this process",
+        "raise its `ulimit -n`, or find what leaks files and connections; it is retried where the caller waits",
+    ),
+    (
+        "(os error 23)",
+        "this machine",
+        "raise its `fs.file-max`, or find what leaks files and connections; it is retried where the caller waits",
+    ),
+];
+const NO_ADDRESS: &str = "lookup address";
+
 /// The error of the client library while it connected or set the connection up.
 impl From<RedisError> for NotDialed {
     fn from(error: RedisError) -> Self {
@@ -96,7 +127,7 @@ fn not_connected(error: &RedisError, text: &str) -> &'static str {
     const BY_WORDS: [(&str, &str); 3] = [
         ("No such file", "check that the server runs and the path of its socket is right"),
         ("Permission denied", "let this process read and write the server's socket"),
-        ("lookup address", "correct the host of the address, or check the name server"),
+        (NO_ADDRESS, "correct the host of the address, or check the name server"),
     ];
     match BY_WORDS.iter().find(|(words, _)| text.contains(words)) {
         Some((_, remedy)) => remedy,
@@ -284,6 +315,25 @@ mod tests {
             assert_eq!(classify(&error).kind(), kind, "{code} {detail}");
             assert!(classify(&error).is_answer() && classify_dial(&error).is_answer(), "{detail}");
         }
+    }
+
+    #[test]
+    fn a_process_without_file_descriptors_is_none_of_the_server() {
+        for (code, whose, remedy) in
+            [(24, "this process", "ulimit -n"), (23, "this machine", "file-max")]
+        {
+            let error = RedisError::from(io::Error::from_raw_os_error(code));
+            let told = classify_dial(&error);
+            assert!(told.is_ours() && told.kind() == Definite && !told.is_sign_of_life(), "{told}");
+            assert!(told.what().contains(whose) && told.remedy().contains(remedy), "{told}");
+        }
+        // As when the certificates of the system are read.
+        let certs = "Fetch certs Error: Too many open files (os error 24)";
+        let error = RedisError::from((ErrorKind::InvalidClientConfig, "Fetch", certs.into()));
+        assert_eq!(classify_dial(&error).kind(), Definite);
+        // One that can open files looks up in vain.
+        let name = io::Error::other("failed to lookup address information: no such name");
+        assert!(!classify_dial(&RedisError::from(name)).is_ours());
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Dialer {
         let was_there = self.was_there.fetch_or(dialed.is_ok(), Ordering::Relaxed);
         dialed.map_err(|failed| {
             let failed = failed.for_now_if(was_there);
-            let error = self.named_in(epoch, failed.error);
+            let error = self.named_in(epoch, failed.error.by(deadline, clock.now()));
             // What is foreign has been reached.
             let error = if failed.is_foreign { error } else { self.announced(error) };
             NotDialed { error, ..failed }

@@ -11,15 +11,16 @@ use std::{
 
 use futures_util::future::{BoxFuture, FutureExt};
 use leasehold_core::{
-    Clock, Instant, Replication, SettingError, StoreError, StoreErrorKind, SystemClock, within,
+    Clock, Instant, Replication, STOOD_STILL, SettingError, StoreError, StoreErrorKind,
+    SystemClock, within,
 };
 use pool::managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError, RecycleResult};
 use redis::{Cmd, RedisError, Value, aio::MultiplexedConnection};
-use tokio::{runtime::Handle, select};
+use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
     acknowledge::{Answered, acknowledged},
-    classify::{NOT_THERE, classify, no_runtime, spoils_connection, unanswered},
+    classify::{NOT_THERE, classify, no_runtime, not_in_time, spoils_connection, unanswered},
     cluster::{ClusterTopology, slot_of},
     config::{RedisConfig, TIMEOUTS},
     dialer::{Dialed, Dialer},
@@ -68,12 +69,21 @@ impl Manager for Dials {
 
     async fn create(&self) -> Result<Dialed, StoreError> {
         let deadline = self.dialer.clock.now() + self.dialer.connect_timeout;
-        let mut dialed = self.dialer.dial_known(deadline).await;
-        if dialed.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
-            // Another server was found to be the master meanwhile.
-            dialed = self.dialer.dial_known(deadline).await;
+        let dialer = Arc::clone(&self.dialer);
+        // A task, because to connect panics where there is no IO.
+        let mut making = JoinSet::new();
+        making.spawn(async move {
+            let mut made = dialer.dial_known(deadline).await;
+            if made.as_ref().is_err_and(|not_dialed| not_dialed.was_cut) {
+                // Another server was found to be the master meanwhile.
+                made = dialer.dial_known(deadline).await;
+            }
+            made.map_err(|not_dialed| not_dialed.error)
+        });
+        match making.join_next().await {
+            Some(made) => made.unwrap_or_else(|died| Err(no_runtime(&died))),
+            None => not_in_time(),
         }
-        dialed.map_err(|not_dialed| not_dialed.error)
     }
 
     /// A connection that has ended, or that leads to another server than the present master, is replaced.
@@ -213,8 +223,8 @@ impl RedisPool {
         let deadline = self.clock.now() + self.timeout;
         let Answered { answer, counted } = if let Source::Cluster(nodes) = &self.source {
             let nodes = Arc::clone(nodes);
-            self.at_home(async move { routed(&nodes, slot, &errand, deadline).await }.boxed())
-                .await?
+            let routed = async move { routed(&nodes, slot, &errand, deadline).await };
+            self.at_home(deadline, routed.boxed()).await?
         } else {
             self.run(errand, deadline).await?
         };
@@ -234,7 +244,8 @@ impl RedisPool {
         deadline: Instant,
     ) -> Result<Answered, StoreError> {
         let pool = self.clone();
-        self.at_home(async move { pool.run_here(&errand, deadline).await }.boxed()).await
+        let running = async move { pool.run_here(&errand, deadline).await };
+        self.at_home(deadline, running.boxed()).await
     }
 
     /// Which master the pool leads to at present.
@@ -244,13 +255,15 @@ impl RedisPool {
 
     /// Does work on the pool's tokio runtime: timers and connections need one. Elsewhere it is a task,
     /// which goes on when the handle is dropped. Boxed: the client library's futures are large and deep,
-    /// and would be part of every caller's.
+    /// and would be part of every caller's. It ends by its deadline, unless nothing drives that runtime.
     async fn at_home(
         &self,
+        deadline: Instant,
         work: BoxFuture<'static, Result<Answered, StoreError>>,
     ) -> Result<Answered, StoreError> {
         let here = Handle::try_current().map(|here| here.id()).ok();
         match &self.runtime {
+            None if here.is_none() => Err(self.named(outside_of_tokio())),
             Some(home) if Some(home.id()) != here => {
                 let has_begun = Arc::<AtomicBool>::default();
                 let begins = Arc::clone(&has_begun);
@@ -258,7 +271,16 @@ impl RedisPool {
                     begins.store(true, Ordering::Relaxed);
                     work.await
                 });
-                working.await.unwrap_or_else(|died| {
+                let latest = deadline + STOOD_STILL;
+                let Some(worked) = within(&*self.clock, latest, working).await else {
+                    let error = if has_begun.load(Ordering::Relaxed) {
+                        unanswered()
+                    } else {
+                        none_in_time()
+                    };
+                    return Err(self.named(error.undriven()));
+                };
+                worked.unwrap_or_else(|died| {
                     let error = self.named(no_runtime(&died));
                     // The script may have been sent before the tokio runtime stopped.
                     let may_have_run = died.is_cancelled() && has_begun.load(Ordering::Relaxed);
@@ -474,6 +496,15 @@ fn not_taken<E: fmt::Display>(
             StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
         }
     }
+}
+
+/// Nothing was sent: there is nothing to connect on.
+fn outside_of_tokio() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Config,
+        "there is no tokio runtime here, and the pool was made outside of one",
+        "make the pool inside of a tokio runtime that lives as long as it is used",
+    )
 }
 
 /// Nothing was sent: all connections were busy, or one took too long to be made or checked.

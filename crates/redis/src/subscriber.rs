@@ -189,7 +189,7 @@ pub(super) async fn subscribe(
         let what = "cannot subscribe: the server did not answer in time";
         Err(StoreError::new(StoreErrorKind::Definite, what, NOT_THERE))
     });
-    subscribed.map_err(|error| dialer.named(error))
+    subscribed.map_err(|error| dialer.named(error.by(deadline, clock.now())))
 }
 
 /// Receives the pushes of one connection, on the task that reads it: nothing is queued in between.

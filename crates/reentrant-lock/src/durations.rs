@@ -13,8 +13,6 @@ pub(crate) const SUSPICION: Duration = Duration::from_secs(1);
 
 /// How long the look at the holder may take at the end of a wait.
 pub(crate) const LAST_LOOK: Duration = Duration::from_millis(250);
-/// What comes later than this after its time shows that the process stood still.
-pub(crate) const STOOD_STILL: Duration = Duration::from_millis(500);
 /// How long is waited for what comes soon as a rule: the release of a lease that was recalled for a try,
 /// a grant besides its wait for replicas, and the releases of a runtime that ends with its thread.
 pub(crate) const MOMENT: Duration = Duration::from_millis(50);

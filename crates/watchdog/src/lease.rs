@@ -264,6 +264,11 @@ impl HeldLease {
         hear(end, lost);
     }
 
+    /// If it expired unseen, because this process stood still: until how long after its end.
+    pub fn stood_still(&self) -> Option<Duration> {
+        self.life().and_then(|life| life.rules.stood_still())
+    }
+
     /// The state as it was last seen.
     fn present(&self) -> LeaseState {
         self.life().map_or(LeaseState::Lost(LossReason::Forked), |life| life.rules.present())
@@ -304,7 +309,8 @@ impl HeldLease {
         self.metrics.holds.ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
-        self.outages.lost(now, self.name(), (self.id(), self.fence), held_for, reason);
+        let why = (reason, self.stood_still());
+        self.outages.lost(now, self.name(), (self.id(), self.fence), held_for, why);
         self.tell_of_end(HoldEnd::Lost, Some(reason));
     }
 

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use crate::clock::Instant;
+use crate::{clock::Instant, durations::STOOD_STILL, outage::tenths};
 
 /// What a holder may believe about its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl fmt::Display for LeaseEnd {
 #[non_exhaustive]
 pub enum LossReason {
     /// No renewal was confirmed before the local deadline: the server was out of reach, or this
-    /// process was paused.
+    /// process stood still, or the tokio runtime that renews.
     Expired,
     /// The server had the lease no more, before its time was over here: it lost the data of the lock, and
     /// another has had the lock since; or its clock was set forward.
@@ -84,6 +84,17 @@ impl LossReason {
         Self::Forked,
     ];
 
+    /// The reason in words; for a lease whose end was seen so much too late, with what stood still.
+    #[doc(hidden)]
+    pub fn told(self, stood_still: Option<Duration>) -> String {
+        let Some(late) = stood_still.map(tenths) else { return self.to_string() };
+        format!(
+            "no renewal was sent in time, because this process stood still until {late:?} after the end of the \
+             lease (blocking code in its async tasks: move it to spawn_blocking, or use own_thread(); or the \
+             process was stopped)"
+        )
+    }
+
     /// The reason as a metric label.
     pub fn as_label(self) -> &'static str {
         match self {
@@ -104,7 +115,7 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => {
-                "no renewal was confirmed in time (the server was out of reach, too few replicas had it, or this process was paused)"
+                "no renewal was confirmed in time (the server was out of reach, too few replicas had it, or this process stood still)"
             }
             Self::Gone => {
                 "the server had it no more (another has had the lock since data was lost, the clock of the server was set forward, or a force-release was not heard)"
@@ -149,12 +160,14 @@ pub struct LeaseRules {
     belief: Instant,
     ends_at: Option<Instant>,
     end: Option<LeaseEnd>,
+    /// How long after the end of belief it was seen to have expired.
+    late: Duration,
 }
 
 impl LeaseRules {
     /// A lease that is believed until `until`, and ends at `ends_at` at the latest (`max_hold`).
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
-        Self { belief: until, ends_at, end: None }
+        Self { belief: until, ends_at, end: None, late: Duration::ZERO }
     }
 
     /// Until when the next holder of the turn may believe in it, whatever `max_hold` says.
@@ -177,9 +190,16 @@ impl LeaseRules {
             // The deadline that passed says which one it was: `max_hold` or the end of belief.
             let is_max_hold = self.ends_at == Some(self.until());
             let reason = if is_max_hold { LossReason::MaxHold } else { LossReason::Expired };
+            self.late =
+                if is_max_hold { Duration::ZERO } else { now.saturating_since(self.belief) };
             self.end = Some(LeaseEnd::Lost(reason));
         }
         self.present()
+    }
+
+    /// If it expired unseen, because what renews it stood still: until how long after its end.
+    pub fn stood_still(&self) -> Option<Duration> {
+        Some(self.late).filter(|late| *late >= STOOD_STILL)
     }
 
     /// A renewal or hold sent at `sent_at` was answered with `remaining`.
@@ -237,6 +257,21 @@ mod tests {
         assert_eq!(lease.lose(at(102), LossReason::Gone), LeaseState::Lost(LossReason::Expired));
         assert_eq!(lease.release(at(103)), LeaseState::Lost(LossReason::Expired));
         assert_eq!(lease.deadline(), None);
+    }
+
+    #[test]
+    fn an_end_that_nobody_saw_in_time_is_that_of_a_process_that_stood_still() {
+        for (seen, stood_still) in
+            [(100, None), (599, None), (600, Some(500)), (2_100, Some(2_000))]
+        {
+            let mut lease = LeaseRules::new(at(100), None);
+            assert!(!lease.observe(at(seen)).is_held());
+            let told = lease.stood_still().map(|late| late.as_millis());
+            assert_eq!(told, stood_still, "{seen}");
+        }
+        let mut bounded = LeaseRules::new(at(100), Some(at(50)));
+        assert_eq!(bounded.observe(at(5_000)), LeaseState::Lost(LossReason::MaxHold));
+        assert_eq!(bounded.stood_still(), None);
     }
 
     #[test]

@@ -111,6 +111,7 @@ impl Failures {
     pub(super) fn log(&self, unreachable_for: Option<Duration>, leases: usize, waiting: usize) {
         let what = match unreachable_for {
             None => "commands fail; the server answers others",
+            Some(_) if self.is_ours() => "this process does not reach the server",
             Some(_) => "the server does not answer",
         };
         tracing::warn!(
@@ -127,14 +128,22 @@ impl Failures {
     /// Logs that commands fail no longer.
     pub(super) fn log_end(&self) {
         let outage = self.longest_outage;
-        let what =
-            if outage.is_zero() { "commands no longer fail" } else { "the server answers again" };
+        let what = match outage.is_zero() {
+            true => "commands no longer fail",
+            false if self.is_ours() => "this process reaches the server again",
+            false => "the server answers again",
+        };
         tracing::info!(
             unreachable_for = ?tenths(outage),
             failed = self.failed,
             leases_lost = self.lost,
             "{what}"
         );
+    }
+
+    /// Whether the last of them was the fault of this process.
+    fn is_ours(&self) -> bool {
+        self.last_error.as_ref().is_some_and(StoreError::is_ours)
     }
 
     /// Numbers of commands, as in `1 acquire, 2 renew`.

@@ -6,14 +6,17 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, futures::Notified};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, futures::Notified},
+};
 
 use super::{
     log::{Failures, OutageLog, Subject, tenths},
     state::OutageState,
 };
 use crate::{
-    clock::{Clock, Instant},
+    clock::{Clock, Instant, runs},
     lease::LossReason,
     mutex::Mutex,
     process::Origin,
@@ -74,21 +77,22 @@ impl OutageWatch {
         self.ended.notified()
     }
 
-    /// A lease was lost at `now`, after it had been held for some time.
+    /// A lease was lost at `now`, after it had been held for some time; `stood_still` as in
+    /// [`LossReason::told`].
     pub fn lost(
         &self,
         now: Instant,
         lock: &LockName,
         (lease, fence): (AcquisitionId, Fence),
         held_for: Duration,
-        reason: LossReason,
+        (reason, stood_still): (LossReason, Option<Duration>),
     ) {
         if reason == LossReason::Shutdown {
             // Its own process asked for it, and has the report.
             tracing::debug!(%lock, %lease, %fence, "lease ended: {reason}");
         } else if self.known.lock().1.lost(now) {
-            let held_for = tenths(held_for);
-            tracing::warn!(%lock, %lease, %fence, ?held_for, "lease lost: {reason}");
+            let (held_for, why) = (tenths(held_for), reason.told(stood_still));
+            tracing::warn!(%lock, %lease, %fence, ?held_for, "lease lost: {why}");
         } else {
             tracing::debug!(%lock, %lease, %fence, "lease lost: {reason}");
         }
@@ -182,6 +186,8 @@ impl OutageWatch {
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
     watch: Arc<OutageWatch>,
+    /// The tokio runtime that connections live on.
+    home: Handle,
     /// When each part of the store was probed last.
     probed_at: Mutex<BTreeMap<usize, Instant>>,
 }
@@ -200,9 +206,9 @@ impl Drop for InFlight<'_> {
 }
 
 impl WatchedStore {
-    /// Tells `watch` of what happens on `store`.
-    pub fn new(store: Arc<dyn LockStore>, watch: Arc<OutageWatch>) -> Self {
-        Self { store, watch, probed_at: Mutex::default() }
+    /// Tells `watch` of what happens on `store`, whose connections live on the tokio runtime `home`.
+    pub fn new(store: Arc<dyn LockStore>, watch: Arc<OutageWatch>, home: Handle) -> Self {
+        Self { store, watch, home, probed_at: Mutex::default() }
     }
 
     /// Sends a command at `now`, as [`send`](LockStore::send) does.
@@ -283,8 +289,12 @@ impl WatchedStore {
             (Box::pin(ready(Err(watch.origin.error()))), None)
         };
         async move {
-            let reply = sending.await;
+            let mut reply = sending.await;
             if let Some(in_flight) = in_flight {
+                if let Err(error) = reply {
+                    // Boxed, as other rare paths are: otherwise every command would have room for it.
+                    reply = Err(Box::pin(self.by(deadline, error)).await);
+                }
                 mem::forget(in_flight);
                 match reply.as_ref().map_or_else(Some, Reply::failure) {
                     Some(error) => watch.failed(&subject, now, error),
@@ -293,6 +303,17 @@ impl WatchedStore {
             }
             of_its_kind(reply?)
         }
+    }
+
+    /// The error of a command; where this process stood still, or what its connections live on, it says so.
+    async fn by(&self, deadline: Instant, error: StoreError) -> StoreError {
+        let clock = &*self.watch.clock;
+        let error = error.by(deadline, clock.now());
+        let is_known = error.is_ours() || error.is_sign_of_life();
+        if is_known || !error.kind().is_transient() || runs(&self.home, clock).await {
+            return error;
+        }
+        error.undriven()
     }
 
     /// Passes all pushes for a runtime to a listener; see [`listen`](LockStore::listen).

@@ -1,6 +1,10 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::types::{LockName, Replication, Ttl, is_printable, printable};
+use crate::{
+    clock::Instant,
+    durations::STOOD_STILL,
+    types::{LockName, Replication, Ttl, is_printable, printable},
+};
 
 /// What a failure of a store means for the command that failed.
 ///
@@ -65,6 +69,8 @@ struct Details {
     is_unacknowledged: bool,
     others_were_answered: bool,
     is_refused_login: bool,
+    /// Whether it is the fault of this process.
+    is_ours: bool,
     /// The round trip for which the command could not wait.
     round_trip: Option<Duration>,
     is_ttl_too_short: bool,
@@ -98,6 +104,7 @@ impl StoreError {
             is_unacknowledged: false,
             others_were_answered: false,
             is_refused_login: false,
+            is_ours: false,
             round_trip: None,
             is_ttl_too_short: false,
         }))
@@ -310,6 +317,49 @@ impl StoreError {
         self.is_answer() || self.0.others_were_answered
     }
 
+    /// The same error, marked as the fault of this process: it says nothing about the server.
+    #[must_use]
+    pub fn ours(mut self) -> Self {
+        self.0.is_ours = true;
+        self
+    }
+
+    /// Whether it is the fault of this process: it has no file descriptors, or stood still.
+    pub fn is_ours(&self) -> bool {
+        self.0.is_ours
+    }
+
+    /// The same error of work that ended at `now`. If that is long after its deadline, nobody polled
+    /// it in between: this process stood still, and the error says so.
+    #[must_use]
+    pub fn by(mut self, deadline: Instant, now: Instant) -> Self {
+        let late = now.saturating_since(deadline);
+        let is_known = self.is_ours() || self.is_answer() || !self.0.kind.is_transient();
+        if is_known || late < STOOD_STILL {
+            return self;
+        }
+        let late = tenths(late);
+        self.0.what =
+            format!("this process stood still until {late:?} after the time for an answer").into();
+        self.0.remedy =
+            "unless it was stopped, move blocking code in its async tasks to spawn_blocking, or use own_thread()"
+                .into();
+        self.ours()
+    }
+
+    /// The same error of work on a tokio runtime that runs nothing.
+    #[must_use]
+    pub fn undriven(mut self) -> Self {
+        self.0.what =
+            "the tokio runtime that the locks live on stands still: nothing drives it, or \
+                       blocking code has all its threads"
+                .into();
+        self.0.remedy =
+            "drive it as long as the locks live, move blocking code to spawn_blocking, or use own_thread()"
+                .into();
+        self.ours()
+    }
+
     /// The same error of a command that was sent before, when the first copy may have run.
     #[must_use]
     pub fn or_unknown(mut self) -> Self {
@@ -352,6 +402,26 @@ fn tenths(time: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_that_ends_long_after_its_deadline_was_not_polled() {
+        let at = |millis| Instant::at(Duration::from_millis(millis));
+        let failed = |kind| StoreError::new(kind, "no answer", "look there");
+        let told = failed(StoreErrorKind::Definite).by(at(1_000), at(4_000));
+        assert!(told.is_ours() && told.kind() == StoreErrorKind::Definite);
+        for words in ["stood still until 3s", "spawn_blocking", "own_thread()"] {
+            assert!(told.to_string().contains(words), "{told}");
+        }
+        let late = failed(StoreErrorKind::Indeterminate).by(at(1_000), at(1_500));
+        assert!(late.is_ours());
+        for other in [
+            failed(StoreErrorKind::Indeterminate).by(at(1_000), at(1_499)),
+            failed(StoreErrorKind::Definite).as_answer().by(at(1_000), at(4_000)),
+            failed(StoreErrorKind::Config).by(at(1_000), at(4_000)),
+        ] {
+            assert!(!other.is_ours() && other.what() == "no answer", "{other}");
+        }
+    }
 
     #[test]
     fn a_ttl_that_a_round_trip_does_not_fit_is_told_with_both_figures() {

@@ -66,6 +66,15 @@ impl Examiner {
         )
     }
 
+    /// The diagnosis where nothing drives the tokio runtime in which it was to be made.
+    pub fn undriven(&self) -> Diagnosis {
+        Diagnosis::not_made(
+            self.config.address.to_string(),
+            "nothing was examined: the tokio runtime of this lock runtime stands still",
+            "drive it, move blocking code in its tasks to spawn_blocking, or ask for own_thread()",
+        )
+    }
+
     /// The diagnosis in a fork of the process that made the lock runtime.
     pub fn in_fork(&self) -> Diagnosis {
         Diagnosis::not_made(

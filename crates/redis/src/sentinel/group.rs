@@ -228,7 +228,8 @@ fn unreachable(config: &RedisConfig, error: &RedisError, is_master_known: bool) 
     };
     // The words of such a server may repeat what it was sent.
     let what = if no_sentinel { what.to_owned() } else { format!("{what}: {}", failed.what()) };
-    StoreError::new(failed.kind(), what, remedy.to_owned())
+    let told = StoreError::new(failed.kind(), what, remedy.to_owned());
+    if failed.is_ours() { told.ours() } else { told }
 }
 
 fn open_question(answered: usize, listed: usize) -> StoreError {

@@ -10,7 +10,7 @@ use super::{
     pem::Pem,
 };
 use crate::{
-    classify::{classify_dial, no_runtime},
+    classify::{classify_dial, no_descriptors, no_runtime},
     not_dialed::NotDialed,
 };
 
@@ -43,6 +43,9 @@ impl TlsSettings {
         }
         let made = if is_tls && (self.root_ca.is_some() || self.client.is_some()) {
             let certificates = self.read_aside().await.map_err(|unfit| {
+                if unfit.is_ours() {
+                    return unfit;
+                }
                 let again = "it is read again for the next connection";
                 let remedy = format!("{}; {again}", unfit.remedy());
                 let what = format!("cannot connect to Redis: {}", unfit.what());
@@ -104,6 +107,9 @@ fn fit<T>(
 ) -> Result<Vec<u8>, StoreError> {
     let read = pem.read().map_err(|error| {
         let what = format!("{} cannot be read ({error})", pem.named(setting));
+        if let Some(ours) = no_descriptors(&what) {
+            return ours;
+        }
         StoreError::new(StoreErrorKind::Config, what, "give what this process may read")
     })?;
     check(&read).map(drop).map_err(|unfit| told(pem, setting, &unfit))?;

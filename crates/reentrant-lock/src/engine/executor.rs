@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{AtHome, Clock, Instant, Origin, Sleep};
+use leasehold_core::{AtHome, Clock, Instant, Origin, Sleep, has_timers};
 use tokio::{
     runtime::{Builder, Handle},
     sync::oneshot,
@@ -57,7 +57,7 @@ impl Executor {
             let mut sleep = clock.sleep_until(clock.now() + Duration::from_secs(1));
             let _pending = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         };
-        catch_unwind(AssertUnwindSafe(set)).is_ok()
+        catch_unwind(AssertUnwindSafe(set)).is_ok() && (!clock.sleeps_by_tokio() || has_timers())
     }
 
     /// Runs a future on the executor, whatever polls the one that is returned.

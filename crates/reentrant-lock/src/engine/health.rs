@@ -32,8 +32,12 @@ impl Health {
 
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_ours = self.error.as_ref().is_some_and(StoreError::is_ours);
         match (self.answering_for, self.silent_for) {
             (Some(time), _) => write!(f, "the server has answered for {:?}", tenths(time)),
+            (None, Some(time)) if is_ours => {
+                write!(f, "this process has not reached the server for {:?}", tenths(time))
+            }
             (None, Some(time)) => write!(f, "the server has not answered for {:?}", tenths(time)),
             (None, None) => write!(f, "the server has not answered yet"),
         }?;

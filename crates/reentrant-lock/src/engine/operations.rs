@@ -1,5 +1,6 @@
 use std::{
     future::{Future, ready},
+    pin::pin,
     sync::{Arc, OnceLock, Weak, mpsc::channel},
     time::Duration,
 };
@@ -10,7 +11,9 @@ use leasehold_core::{
     lease::{LeaseState, LossReason},
     metric::{Metrics, ReleaseVia},
     outage::{OutageWatch, WatchedStore},
+    runs,
     store::{ForceRelease, ForceReleaseAnswer, Inspect, Inspection, only},
+    within,
 };
 use leasehold_watchdog::{Watchdog, Watches};
 use tokio::{select, sync::watch};
@@ -42,7 +45,8 @@ impl Engine {
             (Arc::new(Metrics::default()), entropy.secret(), (rules.origin)());
         let outages = Arc::new(OutageWatch::new(Arc::clone(&clock), origin));
         // Every command of this runtime passes here.
-        let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages)));
+        let home = executor.handle().clone();
+        let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages), home));
         let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
         let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
             _watchdog: Watchdog::start(
@@ -283,10 +287,20 @@ impl Engine {
             self.begin_drain(time, sender);
         }
         let mut report = report.clone();
-        let drained = report.wait_for(Option::is_some).await.ok().and_then(|report| report.clone());
+        let mut drained = pin!(report.wait_for(Option::is_some));
+        let drained = loop {
+            let until = self.clock.now() + time + self.timing.command_timeout;
+            if let Some(drained) = within(&*self.clock, until, drained.as_mut()).await {
+                break drained.ok().and_then(|report| report.clone());
+            }
+            // The task of the drain may wait for longer, but not if nothing drives it.
+            if !runs(self.executor.handle(), &*self.clock).await {
+                break None;
+            }
+        };
         match drained {
             Some(report) => report,
-            // The tokio runtime that the drain lived on has stopped.
+            // The tokio runtime that the drain lived on has stopped, or stands still.
             None => self.shutdown(Duration::ZERO).await,
         }
     }

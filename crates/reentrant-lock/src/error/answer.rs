@@ -12,7 +12,7 @@ impl AcquireError {
     /// | variant | status | because |
     /// |---|---|---|
     /// | `Timeout` | 409 | others hold the lock; nothing was done under it, and the client may try again |
-    /// | `Unavailable` | 503 | the server does not answer, or refuses for now; nothing was done under the lock |
+    /// | `Unavailable` | 503 | the server does not answer, refuses for now, or this process does not reach it; nothing was done under the lock |
     /// | `ShutDown` | 503 | this process is about to end: another one will answer |
     /// | `Lost` | 500 | only from a re-entry, or from several locks: what was done before is not known here |
     /// | all others | 500 | waiting does not help, as with a missing right: an operator has to act |

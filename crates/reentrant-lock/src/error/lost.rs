@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use leasehold_core::{
     Fence, LockName, StoreError,
     lease::{LeaseEnd, LossReason},
@@ -8,7 +10,7 @@ use leasehold_watchdog::HeldLease;
 ///
 /// What was done under it may have met another holder: rely on the fence check of the storage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("lock {lock:?}: the lease (fence {fence}) was lost: {reason}")]
+#[error("lock {lock:?}: the lease (fence {fence}) was lost: {}", reason.told(*stood_still))]
 #[non_exhaustive]
 pub struct LeaseLost {
     /// The lock.
@@ -17,11 +19,14 @@ pub struct LeaseLost {
     pub fence: Fence,
     /// Why it was lost.
     pub reason: LossReason,
+    /// If it expired unseen, because this process stood still: until how long after its end.
+    pub(crate) stood_still: Option<Duration>,
 }
 
 impl LeaseLost {
     pub(crate) fn new(lease: &HeldLease, reason: LossReason) -> Self {
-        Self { lock: lease.name().clone(), fence: lease.fence(), reason }
+        let stood_still = lease.stood_still();
+        Self { lock: lease.name().clone(), fence: lease.fence(), reason, stood_still }
     }
 
     /// What the end of a lease is to those who still need it.

@@ -27,7 +27,7 @@ fn cause() -> StoreError {
 }
 
 fn lost() -> LeaseLost {
-    LeaseLost { lock: lock(), fence: fence(), reason: LossReason::Gone }
+    LeaseLost { lock: lock(), fence: fence(), reason: LossReason::Gone, stood_still: None }
 }
 
 fn acquire_errors() -> Vec<AcquireError> {

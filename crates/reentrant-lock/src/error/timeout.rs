@@ -220,6 +220,9 @@ impl fmt::Display for SelfWait {
 /// The server did not answer, or refused: an outage, or a server that is full, loads its data, was
 /// made a replica or has too few of them; and not a taken lock.
 ///
+/// Or this process did not reach the server by its own fault: it has no file descriptors, or stood still. The
+/// text says so.
+///
 /// If too few replicas acknowledged a grant that asked for them, the field
 /// [`error`](Self::error) [is unacknowledged](StoreError::is_unacknowledged).
 ///
@@ -250,6 +253,12 @@ impl fmt::Display for Unavailable {
         let (silent_for, waited) = (whole_millis(self.silent_for), whole_millis(self.waited));
         write!(f, "lock {lock:?}: ")?;
         match (self.answers_others, error.is_answer(), failed) {
+            _ if error.is_ours() && silent_for.is_zero() => {
+                write!(f, "this process did not reach the server")
+            }
+            _ if error.is_ours() => {
+                write!(f, "this process has not reached the server for {silent_for:?}")
+            }
             (true, true, 0 | 1) => {
                 write!(f, "the server answers, and the command for this lock failed")
             }

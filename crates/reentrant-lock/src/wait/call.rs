@@ -283,6 +283,10 @@ impl AcquireCall {
         tally: &mut AcquireTally,
     ) -> AcquireError {
         let Self { engine, name, .. } = self;
+        let is_over = matches!(why, NoLease::Unavailable | NoLease::TimedOut) && !self.tries;
+        if let Some(error) = is_over.then(|| self.stood_still()).flatten() {
+            return error;
+        }
         match why {
             NoLease::Closed => return self.closed(),
             NoLease::Failed(error) => return failed(engine, name, self.started, error),

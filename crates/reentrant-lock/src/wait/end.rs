@@ -1,10 +1,12 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, LockName, StoreError, StoreErrorKind, store::Inspection};
+use leasehold_core::{
+    Instant, LockName, STOOD_STILL, StoreError, StoreErrorKind, store::Inspection,
+};
 use tokio::select;
 
 use crate::{
-    durations::{LAST_LOOK, MOMENT, STOOD_STILL},
+    durations::{LAST_LOOK, MOMENT},
     engine::Engine,
     error::{AcquireError, HolderInfo, Unavailable, WaitTimeout},
     queue::{Failing, NameState, unheard},
@@ -50,10 +52,22 @@ impl AcquireCall {
             );
             return failed(&self.engine, &self.name, self.started, unasked);
         }
+        if let Some(error) = self.stood_still() {
+            return error;
+        }
         if self.is_silent_throughout() {
             return unavailable(&self.engine, &self.name, self.started, None);
         }
         self.timeout(None).await
+    }
+
+    /// The error of a wait that was polled long after its end, and knows nobody who has the lock: the news may
+    /// be there, and were not looked at in time.
+    pub(super) fn stood_still(&self) -> Option<AcquireError> {
+        let WaitLimit::For(wait) = self.limit else { return None };
+        let late = not_yet().by(self.started + wait, self.engine.clock.now());
+        let is_ours = late.is_ours() && !self.knows(NameState::is_known_held);
+        is_ours.then(|| failed(&self.engine, &self.name, self.started, late))
     }
 
     /// Whether a wait saw no answer at all, and the lock is not known to be held. What the server

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Instant, outage::OutageState};
+use leasehold_core::{Instant, STOOD_STILL, outage::OutageState};
 
-use crate::{durations::STOOD_STILL, error::OptionsError};
+use crate::error::OptionsError;
 
 /// For how long one wait tolerates a server that does not answer: from the beginning of the outage on,
 /// also if that was before the call. The wait checks it from time to time, so that an outage need not wake
