@@ -3,7 +3,8 @@
 use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, Ttl, backoff,
+    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, Ttl,
+    backoff,
     lease::LossReason,
     store::{Inspection, LeaseRecord},
 };
