@@ -2,8 +2,8 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-/// How often a view of all locks is made anew, and the bar of a bench is drawn at least; how long a timer
-/// is trusted that stands still while the machine sleeps; how often a guard is replaced at most.
+/// The pause between two looks at all locks, and the longest between two drawings of the bar of a bench. A
+/// guard sleeps no longer, since timers stand still while the machine sleeps, and is replaced no more often.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// How soon the end of a group is noticed that was told to end, and how soon at last, after SIGKILL: a
 /// look reads the list of all processes.

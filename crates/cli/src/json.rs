@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ending::CliError,
-    output::{Reader, write_out},
+    output::{ReaderState, write_out},
 };
 
 /// What an inspection of a lock has shown.
@@ -59,9 +59,9 @@ pub(crate) fn holder(lease: &LeaseRecord) -> Value {
     })
 }
 
-fn waiter((place, waiter): (usize, &WaiterRecord)) -> Value {
+fn waiter((index, waiter): (usize, &WaiterRecord)) -> Value {
     json!({
-        "position": place + 1,
+        "position": index + 1,
         "label": waiter.label,
         "acquisition": waiter.id.to_string(),
         "waiting_for_ms": millis(waiter.waiting_for),
@@ -74,11 +74,11 @@ pub(crate) fn millis(time: Duration) -> u64 {
 }
 
 /// Writes a document in one line.
-pub(crate) fn write(document: &Value) -> Result<Reader, CliError> {
+pub(crate) fn write(document: &Value) -> Result<ReaderState, CliError> {
     write_out(format!("{}\n", escaped(&document.to_string())).as_bytes())
 }
 
-/// A document whose texts have characters that a terminal or a line reader takes for more, as JSON may write them.
+/// Escapes, as JSON allows, what a terminal or a line reader would act on.
 fn escaped(document: &str) -> String {
     let mut text = String::with_capacity(document.len());
     for c in document.chars() {

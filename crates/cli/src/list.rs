@@ -6,7 +6,7 @@ use crate::{
     args::{ListArgs, ServerArgs},
     ending::CliError,
     json,
-    output::{Reader, tell, write_out},
+    output::{ReaderState, tell, write_out},
     server,
     words::{short, table},
 };
@@ -20,7 +20,7 @@ pub(crate) async fn list(args: &ServerArgs, what: &ListArgs) -> Result<u8, CliEr
         match item {
             Ok(ListedLock { name, lease, .. }) if what.json => {
                 let document = json::of_lease(name.as_str(), &lease);
-                if json::write(&document)? == Reader::IsGone {
+                if json::write(&document)? == ReaderState::IsGone {
                     return Ok(0);
                 }
             }

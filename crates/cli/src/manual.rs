@@ -32,7 +32,7 @@ fn render(page: &mut Vec<u8>) -> io::Result<()> {
     of_all.render_description_section(page)?;
     of_all.render_options_section(page)?;
     for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
-        // Its options of the server stand above.
+        // The server's options stand above, in the page of the program.
         let own = command.clone().mut_args(|arg| {
             let is_of_server = arg.get_help_heading() == Some("Server");
             arg.hide(is_of_server)
@@ -43,13 +43,13 @@ fn render(page: &mut Vec<u8>) -> io::Result<()> {
         own.render_synopsis_section(&mut section)?;
         own.render_description_section(&mut section)?;
         own.render_options_section(&mut section)?;
-        page.extend(below(&section));
+        page.extend(demoted(&section));
     }
     Ok(())
 }
 
 /// The sections of a page as sections below another one.
-fn below(section: &[u8]) -> Vec<u8> {
+fn demoted(section: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(section)
         .replace("\n.SH ", "\n.SS ")
         .replacen(".SH ", ".SS ", 1)

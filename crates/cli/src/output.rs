@@ -6,18 +6,18 @@ use crate::ending::{Cause, CliError};
 
 /// Who reads the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum ReaderState {
     Reads,
     /// It has gone away early, as `head` does. That is no failure.
     IsGone,
 }
 
 /// Writes at once.
-pub(crate) fn write_out(bytes: &[u8]) -> Result<Reader, CliError> {
+pub(crate) fn write_out(bytes: &[u8]) -> Result<ReaderState, CliError> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Ok(()) => Ok(Reader::Reads),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::IsGone),
+        Ok(()) => Ok(ReaderState::Reads),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ReaderState::IsGone),
         Err(error) => {
             let text = format!("the output cannot be written: {error}");
             Err(CliError::new(Cause::Output, text))

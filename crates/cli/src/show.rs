@@ -59,9 +59,9 @@ fn held(name: &str, lease: &LeaseRecord) -> String {
         let _ = writeln!(text, "{head:<9}  {cell}");
     }
     if !lease.waiters.is_empty() {
-        let waiters = lease.waiters.iter().enumerate().map(|(place, waiter)| {
+        let waiters = lease.waiters.iter().enumerate().map(|(index, waiter)| {
             [
-                (place + 1).to_string(),
+                (index + 1).to_string(),
                 waiter.label.clone(),
                 short(waiter.waiting_for),
                 format!("{} ago", short(waiter.silent_for)),

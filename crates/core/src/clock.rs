@@ -49,7 +49,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Resolves once it is `at`; without a time never, and no timer is made.
+/// Resolves at `at`; never if that is `None`, and then no timer is made.
 ///
 /// # Cancel safety
 ///
@@ -162,7 +162,7 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Nanoseconds that fit 584 years, far beyond any deadline.
+/// Nanoseconds in a `u64` reach 584 years, far beyond any deadline.
 const fn saturating_nanos(duration: Duration) -> u64 {
     let seconds = duration.as_secs().saturating_mul(1_000_000_000);
     seconds.saturating_add(duration.subsec_nanos() as u64)
@@ -198,6 +198,7 @@ impl Clock for SystemClock {
                 let nap = left.min(LONGEST_NAP);
                 if has_timers {
                     tokio::time::sleep(nap).await;
+                    // A timer that took less than half its time: tokio's clock is paused.
                     has_timers = boot_time().saturating_since(now) >= nap / 2;
                     if !has_timers {
                         warn_of_paused_clock();
@@ -218,8 +219,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Each timer of tokio ends at once while its clock is paused: to set them again and again would keep a
-/// core busy.
+/// Sleeps on a thread of its own: while tokio's clock is paused its timers end at once, and to set them
+/// again and again would keep a core busy.
 async fn sleep_on_thread(nap: Duration) {
     let (done, over) = oneshot::channel::<()>();
     // Dropped with the future, it ends the thread: there are no more of them than sleeps.
@@ -263,14 +264,14 @@ impl TokioClock {
         Self(Handle::try_current().ok())
     }
 
-    /// What the clock of the runtime shows, wherever this is called.
+    /// Runs `look` inside the tokio runtime, so that it meets that runtime's clock.
     fn inside<T>(&self, look: impl FnOnce() -> T) -> T {
         let _inside = self.0.as_ref().map(Handle::enter);
         look()
     }
 }
 
-/// When all clocks of tokio began, and the Unix time then: well before any of them was paused.
+/// The origin of every [`TokioClock`]: an hour before the first use, and the Unix time then.
 static TOKIO_ORIGIN: LazyLock<(std::time::Instant, Duration)> = LazyLock::new(|| {
     let now = std::time::Instant::now();
     match now.checked_sub(AN_HOUR) {

@@ -29,7 +29,7 @@ pub trait Entropy: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The keys by which a runtime makes the words of its acquisitions, and knows them again.
+/// The keys by which a runtime makes the words of its acquisitions, and recognizes them.
 ///
 /// A word follows from the lock and the number of the acquisition, by a hash with these keys, so no
 /// word need be kept, and that of one lock proves nothing for another.
@@ -73,8 +73,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The operating system's randomness for identities and secrets, and for jitter the keys of the standard
-/// library's hashers, which each thread draws for itself.
+/// The usual source: identities and secrets come from the operating system, jitter from
+/// [`RandomState`], whose keys each thread draws for itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 

@@ -165,7 +165,10 @@ pub(super) async fn release<N: QuorumNode>(
         return keep(quorum, &command, rest, deadline).await;
     }
     let ended = end(quorum, &command, deadline).await?;
-    let Release { name, next: Some(next), .. } = command else { return Ok(ended) };
+    // Every field by its name: a new one is not forgotten silently.
+    let Release { name, id: _, fence: _, keep: _, next: Some(next) } = command else {
+        return Ok(ended);
+    };
     let Next { id, ttl, watermark, label, keeps, heartbeat } = next;
     let (wait, acks) = (Some(heartbeat), Replication::NONE);
     let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
@@ -181,7 +184,7 @@ pub(super) async fn release<N: QuorumNode>(
 /// Ends a lease: it is over when a majority is free of it.
 async fn end<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
-    Release { name, id, fence, .. }: &Release,
+    Release { name, id, fence, keep: _, next: _ }: &Release,
     deadline: Instant,
 ) -> Result<ReleaseAnswer, StoreError> {
     quorum.claims.end(*id);
@@ -227,7 +230,7 @@ async fn end<N: QuorumNode>(
 /// Keeps a lock closed for exactly a time, in place of its lease.
 async fn keep<N: QuorumNode>(
     quorum: &Arc<Quorum<N>>,
-    Release { name, id, fence, .. }: &Release,
+    Release { name, id, fence, keep: _, next: _ }: &Release,
     rest: Duration,
     deadline: Instant,
 ) -> Result<ReleaseAnswer, StoreError> {

@@ -59,7 +59,7 @@ pub struct NodeCommand {
 
 /// What a node is to do.
 ///
-/// An acquisition may try several times, even at once. Each try has an attempt number of its own, and a
+/// An acquisition may try several times, one try after the other. Each try has an attempt number of its own, and a
 /// node never takes one for another.
 #[derive(Debug, Clone)]
 pub enum Word {

@@ -111,7 +111,9 @@ impl LockCommand {
     }
 
     /// Writes the word, the id and the arguments. How many these are also stands in Lua: `size` in `usual.lua`, in
-    /// three places, and `SIZES` in `rest.lua`.
+    /// three places, and `SIZES` in `rest.lua`. Where each stands does, too, at a fixed distance from the word
+    /// (`arg + 3`, `waiter_at(arg + 3)`): `usual.lua` for `asks`, every function of `hand_over.lua`, and
+    /// `asker_at`, `waiter_at` and `run` in `rest.lua`.
     fn write(&self, to: &mut Cmd) {
         match self {
             Self::Acquire(Acquire { id, watermark: seen, wait: None, .. }) => {

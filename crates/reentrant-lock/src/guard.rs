@@ -114,7 +114,7 @@ impl Guard {
         Self::enter(&self.engine, held, None).await?.ok_or_else(|| self.ended())
     }
 
-    /// As [`reenter`](Self::reenter), with a wait for the server until then at most; `None` when
+    /// As [`reenter`](Self::reenter), with a wait for the server until `until` at most; `None` when
     /// the last guard was just released.
     pub(crate) async fn enter(
         engine: &Arc<Engine>,
@@ -124,7 +124,7 @@ impl Guard {
         let entered = held
             .holds
             .lock_unless(|| engine.is_forked())
-            .map(|mut holds| holds.enter(engine.numbers.change()));
+            .map(|mut holds| holds.enter(engine.numbers.next_change()));
         let update = match entered {
             Some(Ok(update)) => update,
             None | Some(Err(HoldsError::Ended)) => return Ok(None),
@@ -160,7 +160,7 @@ impl Guard {
     pub async fn release(mut self) -> Result<Released, ReleaseError> {
         let Some(held) = self.held.take() else { return Ok(Released::Ended) };
         let engine = &self.engine;
-        if let Some(update) = held.leave(engine) {
+        if let Some(update) = held.take_hold_off(engine) {
             return match held.send_holds(engine, update, None).await {
                 Err(ReenterError::Lost(lost)) => Err(ReleaseError::Lost(lost)),
                 // What counts is the count in memory.
@@ -176,12 +176,13 @@ impl Guard {
             Ok(DeliveryEnd::Released) => return Ok(Released::Ended),
             Ok(DeliveryEnd::Kept { remaining }) => return Ok(Released::Kept { remaining }),
             Ok(DeliveryEnd::Lost(reason)) => return Err(lost(reason)),
+            // `wait` tells the second one as an error.
             Ok(DeliveryEnd::Gone | DeliveryEnd::Unconfirmed) => heard_too_late(),
             Err(error) => error.for_no_lock(),
         };
         let (lock, fence) = (held.lease.name().clone(), held.lease.fence());
-        let keeps = closed_for(held.lease.closed_until(), engine.clock.now()).is_some();
-        Err(ReleaseError::Unconfirmed { lock, fence, keeps, error })
+        let stays_closed = closed_for(held.lease.closed_until(), engine.clock.now()).is_some();
+        Err(ReleaseError::Unconfirmed { lock, fence, stays_closed, error })
     }
 
     fn ended(&self) -> ReenterError {
@@ -211,9 +212,9 @@ impl From<&Guard> for Stamp {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        match held.leave(&self.engine) {
-            Some(update) => drop(self.engine.hold(&held.lease, update)),
-            // The runtime sends what is to be sent, and a loss was told.
+        match held.take_hold_off(&self.engine) {
+            Some(update) => drop(self.engine.make_hold(&held.lease, update)),
+            // The runtime sends the release; a loss has been told already.
             None => drop(self.engine.release(&held, HoldEnd::Dropped)),
         }
     }
@@ -242,7 +243,7 @@ impl SharedLease {
         until: Option<Instant>,
     ) -> Result<(), ReenterError> {
         let lease = &self.lease;
-        let sent = match engine.hold(lease, update) {
+        let sent = match engine.make_hold(lease, update) {
             Some(hold) => hold.wait(until, true).await.map(|_| ()),
             None => Ok(()),
         };
@@ -263,8 +264,8 @@ impl SharedLease {
     }
 
     /// Takes a hold off; `None` means that it was the last one.
-    fn leave(&self, engine: &Engine) -> Option<HoldUpdate> {
-        self.holds.lock_unless(|| engine.is_forked())?.leave(engine.numbers.change())
+    fn take_hold_off(&self, engine: &Engine) -> Option<HoldUpdate> {
+        self.holds.lock_unless(|| engine.is_forked())?.leave(engine.numbers.next_change())
     }
 }
 

@@ -84,7 +84,7 @@ mod tests {
         let (remaining, contended, regressed) = (ttl.get(), false, false);
         let granted = Granted { first, last: first, remaining, contended, regressed };
         let (terms, now) = (Terms::without_acks(ttl), Instant::default());
-        Arc::new(Grant::from_answer(&name, id, terms, now, &granted))
+        Arc::new(Grant::from_granted(&name, id, terms, now, &granted))
     }
 
     #[test]

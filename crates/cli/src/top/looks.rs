@@ -10,11 +10,11 @@ use tokio::sync::{mpsc, watch};
 
 use crate::durations::EVERY;
 
-/// The most steps in a second; each is a short command.
+/// The most steps in a second; each is a short command, on a Cluster up to 16 of them.
 // ADR 0022
 pub(super) const STEPS_PER_SECOND: u32 = 200;
 
-/// All locks, each seen at one moment.
+/// All locks, each seen at a moment of its own.
 #[derive(Debug)]
 pub(super) struct Look {
     pub(super) locks: Vec<ListedLock>,
@@ -28,7 +28,7 @@ pub(super) struct Look {
 }
 
 /// Looks again and again, except while it is paused, until the view ends.
-pub(super) async fn look_on(
+pub(super) async fn keep_looking(
     locks: LockRuntime,
     pattern: NamePattern,
     mut paused: watch::Receiver<bool>,
@@ -47,6 +47,7 @@ pub(super) async fn look_on(
     }
 }
 
+/// Looks once; `None` if the pattern is refused.
 async fn look(runtime: &LockRuntime, pattern: &NamePattern, began: Instant) -> Option<Look> {
     let pause = Duration::from_secs(1) / STEPS_PER_SECOND;
     let mut list = runtime.list(pattern.as_str()).ok()?;

@@ -16,10 +16,10 @@ pub(super) struct Model {
     pub(super) is_paused: bool,
     /// Whether possible cycles are shown: in a healthy service they come and go.
     pub(super) shows_cycles: bool,
-    /// The result of the last deed, for people.
+    /// The result of the last action, for people.
     pub(super) message: String,
     selected: Option<LockName>,
-    /// When the leases end, and since when that is so.
+    /// When each lease ends, and since when this view has seen that end.
     heard: BTreeMap<LockName, HeardEnd>,
 }
 
@@ -33,11 +33,11 @@ pub(super) enum Sort {
     Name,
 }
 
-/// What keys are for.
+/// How a key is taken.
 #[derive(Debug, Default)]
 pub(super) enum Mode {
     #[default]
-    Look,
+    Browse,
     /// They write the filter.
     Filter,
     /// They answer whether to end this lease.
@@ -50,7 +50,7 @@ pub(super) enum Action {
     Nothing,
     Quit,
     Pause(bool),
-    Release(Box<ListedLock>),
+    ForceRelease(Box<ListedLock>),
 }
 
 impl Sort {
@@ -123,12 +123,12 @@ impl Model {
             return Action::Quit;
         }
         match std::mem::take(&mut self.mode) {
-            Mode::Look => self.on_key_of_look(code),
+            Mode::Browse => self.on_key_of_look(code),
             Mode::Filter => {
                 self.on_key_of_filter(code);
                 Action::Nothing
             }
-            Mode::Ask(lock) if code == KeyCode::Char('y') => Action::Release(lock),
+            Mode::Ask(lock) if code == KeyCode::Char('y') => Action::ForceRelease(lock),
             Mode::Ask(_) => {
                 self.message = "nothing was changed".into();
                 Action::Nothing
@@ -249,7 +249,7 @@ mod tests {
         let mut model = some();
         assert_eq!(type_keys(&mut model, "rn"), Action::Nothing);
         assert_eq!(model.message, "nothing was changed");
-        let Action::Release(lock) = type_keys(&mut model, "ry") else { panic!("{model:?}") };
+        let Action::ForceRelease(lock) = type_keys(&mut model, "ry") else { panic!("{model:?}") };
         assert_eq!(lock.name.as_str(), "c");
     }
 

@@ -24,7 +24,7 @@ const WIDE: usize = 120;
 const LONGEST_FENCE: usize = 16;
 /// Its last digits behind an ellipsis: the first ones are the same for months.
 const SHORT_FENCE: usize = 7;
-/// No text of others takes more lines.
+/// The most lines of an error, a question or a message.
 const MOST_LINES: usize = 4;
 
 /// Draws everything.
@@ -77,7 +77,7 @@ fn head_lines(model: &Model, address: &str, width: usize) -> Vec<Line<'static>> 
     let rates = [
         format!("hand-overs {:.1}/s", model.changes.hand_overs),
         format!("losses {:.1}/s", model.changes.losses),
-        format!("commands {:.0}/s (at most {STEPS_PER_SECOND})", look.steps as f64 / seconds),
+        format!("steps {:.0}/s (at most {STEPS_PER_SECOND})", look.steps as f64 / seconds),
         format!("look {}", short(look.took)),
     ];
     let rates = lines(rates.iter().map(String::as_str), "  ", width);
@@ -129,7 +129,7 @@ fn widths(width: usize, locks: &[&ListedLock]) -> [usize; 8] {
     [name, state, waiting, longest, held, ttl, fence, room - name]
 }
 
-/// The columns of the first of two texts that stand in one room: a half, unless one of them needs less.
+/// How many columns the first of two texts gets of `room`: half, or more if the other needs less.
 fn share(first: usize, second: usize, room: usize) -> usize {
     first.min((room / 2).max(room.saturating_sub(second)))
 }
@@ -173,7 +173,7 @@ fn process_line(process: &Process, width: usize) -> Line<'static> {
     let longest = holds.iter().chain(&waits).map(|name| columns(name)).max().unwrap_or_default();
     let most = share(columns(&process.label), longest, room);
     let label = middle(&process.label, most);
-    let (holds, waits) = (some(&holds, room - most), some(&waits, room - most));
+    let (holds, waits) = (first_names(&holds, room - most), first_names(&waits, room - most));
     Line::from(match (process.holds.is_empty(), process.waits.is_empty()) {
         (_, true) => format!("{label} holds {holds}"),
         (true, false) => format!("{label} waits for {waits}"),
@@ -182,7 +182,7 @@ fn process_line(process: &Process, width: usize) -> Line<'static> {
 }
 
 /// The first names of many, each in so many columns.
-fn some(names: &[Cow<'_, str>], width: usize) -> String {
+fn first_names(names: &[Cow<'_, str>], width: usize) -> String {
     const SHOWN: usize = 4;
     let mut shown: Vec<_> = names.iter().take(SHOWN).map(|name| middle(name, width)).collect();
     if let Some(more @ 1..) = names.len().checked_sub(SHOWN) {
@@ -207,7 +207,7 @@ const KEYS: [&str; 9] = [
     "c cycles",
     "/ filter",
     "space pause",
-    "r release",
+    "r end lease",
     "q quit",
 ];
 
@@ -218,10 +218,10 @@ fn foot_lines(model: &Model, width: usize) -> Vec<Line<'static>> {
             format!("filter: {}_  (enter keeps it, escape clears it)", printable(&model.filter))
         }
         Mode::Ask(lock) => question(lock, width),
-        Mode::Look if model.message.is_empty() => {
+        Mode::Browse if model.message.is_empty() => {
             return lines(KEYS, "  ", width).into_iter().map(Line::from).collect();
         }
-        Mode::Look => printable(&model.message).into(),
+        Mode::Browse => printable(&model.message).into(),
     };
     lines(text.split(' '), " ", width).into_iter().take(MOST_LINES).map(Line::from).collect()
 }

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{
-    looks::look_on,
+    looks::keep_looking,
     model::{Action, Model},
     view::draw,
 };
@@ -39,7 +39,7 @@ pub(crate) async fn top(args: &ServerArgs, TopArgs { pattern }: &TopArgs) -> Res
 async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Result<u8, CliError> {
     let (paused, is_paused) = watch::channel(false);
     let (sender, mut seen) = mpsc::channel(1);
-    tokio::spawn(look_on(locks.clone(), pattern, is_paused, sender));
+    tokio::spawn(keep_looking(locks.clone(), pattern, is_paused, sender));
     let mut terminated = signal(SignalKind::terminate()).map_err(broken)?;
     let mut interrupted = signal(SignalKind::interrupt()).map_err(broken)?;
     let _restored = RestoredTerminal;
@@ -67,7 +67,7 @@ async fn watch(locks: &LockRuntime, pattern: NamePattern, address: &str) -> Resu
             Action::Nothing => {}
             Action::Quit => return Ok(0),
             Action::Pause(is_paused) => drop(paused.send(is_paused)),
-            Action::Release(lock) => model.message = released(locks, *lock).await,
+            Action::ForceRelease(lock) => model.message = released(locks, *lock).await,
         }
     }
 }

@@ -56,7 +56,7 @@ fn locks_are_shown_sorted_filtered_and_released() {
     });
     assert_eq!(order(&screen), [LOCK, "orders/1"], "{screen}");
     assert!(screen.contains("2 locks  1 waiting  3 processes"), "{screen}");
-    assert!(screen.contains("commands") && screen.contains("at most 200"), "{screen}");
+    assert!(screen.contains("steps") && screen.contains("at most 200"), "{screen}");
     assert!(screen.contains(&format!("/sleep waits for {LOCK}")), "{screen}");
 
     top.keys("h");
@@ -188,7 +188,7 @@ fn ten_thousand_locks_cost_the_server_no_more_commands_a_second() {
     });
     let top = top(&server);
     let screen = top.shows("10000 locks");
-    let told = screen.split("commands ").nth(1).unwrap().split("/s").next().unwrap();
+    let told = screen.split("steps ").nth(1).unwrap().split("/s").next().unwrap();
     assert!((1..=200).contains(&told.parse::<u32>().unwrap()), "{screen}");
     drop(top);
     tokio.block_on(async { drop(guards) });

@@ -10,7 +10,7 @@ use crate::{
 /// Proof that a store granted a lock to an acquisition, made of an answer or a push of the store.
 #[derive(Debug, Clone)]
 #[must_use = "a grant that is not taken over blocks the lock until it expires"]
-// Very many are held: another 8 bytes would cost 16.
+// Very many are held, and each allocation has a size of a multiple of 16: another 8 bytes would cost 16.
 pub struct Grant {
     name: LockName,
     id: AcquisitionId,
@@ -23,12 +23,11 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Makes a grant of a store's message to an acquisition that asks for leases on `terms`.
+    /// Makes a grant from an answer or a push, for an acquisition that asks for leases on `terms`.
     ///
-    /// The remaining time counts from `sent_at`; the server counts from a later moment. That is
-    /// when the answered command was sent or, for a push, when the last heartbeat was sent that the
-    /// store had received.
-    pub fn from_answer(
+    /// `sent_at` is when the answered command was sent, for a push the last heartbeat that the store had;
+    /// the server counts the remaining time from later.
+    pub fn from_granted(
         name: &LockName,
         id: AcquisitionId,
         terms: Terms,
@@ -84,7 +83,7 @@ impl Grant {
         self.ttl
     }
 
-    /// What its leases ask for.
+    /// Ttl and acknowledgements of its leases.
     pub fn terms(&self) -> Terms {
         Terms { ttl: self.ttl, acks: self.acks }
     }

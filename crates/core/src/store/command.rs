@@ -226,7 +226,7 @@ pub struct Hold {
     pub name: LockName,
     /// The acquisition that holds it.
     pub id: AcquisitionId,
-    /// The fence of the lease.
+    /// The first token of its grant.
     pub fence: Fence,
     /// The holds, with the number of this change.
     pub update: HoldUpdate,
@@ -297,7 +297,7 @@ pub struct Renewal {
     pub name: LockName,
     /// The acquisition that holds it.
     pub id: AcquisitionId,
-    /// The fence of the lease.
+    /// The first token of its grant.
     pub fence: Fence,
     /// The ttl to which the lease is extended.
     pub ttl: Ttl,

@@ -19,6 +19,11 @@ pub fn is_printable(c: char) -> bool {
     !c.is_control() && !is_layout
 }
 
+/// The beginning of a text that is not understood: an error does not repeat a long one.
+pub(super) fn beginning(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -141,7 +141,7 @@ impl Engine {
         }
         effects.wake.into_iter().for_each(Waker::wake);
         effects.hurry.iter().for_each(|sender| sender.notify_one());
-        effects.released.iter().for_each(|tries| tries.notify_waiters());
+        effects.wake_tries.iter().for_each(|tries| tries.notify_waiters());
         if let Some(metrics) = effects.metrics {
             effects.ended.iter().for_each(|ended| metrics.turn(ended.leases));
             effects.kept.into_iter().for_each(|outcome| metrics.kept(outcome));
@@ -251,8 +251,8 @@ impl Engine {
         drop(Cleanup::new(self, Delivery { closed_until, via, ..release }));
     }
 
-    /// Sends the count of holds. It extends the lease, so never after a loss.
-    pub(crate) fn hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
+    /// Makes a command of the count of holds. It extends the lease, so there is none after a loss.
+    pub(crate) fn make_hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
         let LeaseState::Held { until: expires } = lease.state() else { return None };
         let kind = DeliveryKind::Hold { lease: Arc::clone(lease), update };
         let hold = Delivery::of_lease(self.clock.now(), lease, kind);

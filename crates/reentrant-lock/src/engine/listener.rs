@@ -38,6 +38,8 @@ impl Listener for Engine {
             // The others come from somebody who has seen the acquisition in the store.
             Push::Granted { name, id, granted, heartbeat } => {
                 self.metrics.store().message(MessageOutcome::Believed);
+                // Also for a name that has no entry any more: the grant is to be withdrawn. The class of that
+                // name is not known here.
                 let metrics = self.metrics.class(&Class::default());
                 let is_awaited = self.with_new(&name, &metrics, |entry, env| {
                     let is_awaited = entry.state.awaits(id);

@@ -98,8 +98,8 @@ impl Outbox {
         warn_of(&left);
     }
 
-    /// A release is dropped before its end: its tokio runtime stops.
-    pub(super) fn leave(&self, name: &LockName) {
+    /// A release is dropped before its end: its tokio runtime stops. Its lock stays closed.
+    pub(super) fn note_abandoned(&self, name: &LockName) {
         let left = &mut self.state.lock().left;
         if left.len() < Self::MAX {
             left.insert(name.clone());
@@ -234,7 +234,7 @@ mod tests {
         let pending = outbox.add(&withdrawal(0)).unwrap();
         let end = |key, end| outbox.state.lock().done(key, end);
         let leave = |at: usize| {
-            outbox.leave(&releases[at].name);
+            outbox.note_abandoned(&releases[at].name);
             end(keys[at], DeliveryEnd::Unconfirmed).len()
         };
         assert!((1..count).all(|at| leave(at) == 0), "the release of another lock is pending");

@@ -62,7 +62,8 @@ impl Cleanup {
     }
 
     /// Waits until the command is done: until `until` at most, and once a copy has failed no longer than the
-    /// first copy may take. Otherwise it goes on in the runtime.
+    /// first copy may take. Otherwise it goes on in the runtime. What is not confirmed is an error here, and
+    /// never [`DeliveryEnd::Unconfirmed`].
     ///
     /// `is_enough`: a copy that failed also ends the wait.
     pub(crate) async fn wait(
@@ -264,7 +265,7 @@ impl Drop for Sending {
         // The lock stays closed, unless the memory of this process holds it.
         let stays_closed = !engine.ending.refuses() && !engine.store.ends_with_process();
         if self.rules.end().is_none() && delivery.is_release() && stays_closed {
-            engine.outbox.leave(&delivery.name);
+            engine.outbox.note_abandoned(&delivery.name);
         }
         // Last: what follows from the end is pending by now.
         finish(engine, delivery, *key, end);

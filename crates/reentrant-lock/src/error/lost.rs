@@ -72,7 +72,7 @@ pub enum ReleaseError {
     /// [`Once`](crate::Once); if it never does, the lock is free when the ttl ends.
     #[error(
         "lock {lock:?}: the server has not confirmed the release of fence {fence}; {}: {error}",
-        what_follows(*keeps)
+        what_follows(*stays_closed)
     )]
     Unconfirmed {
         /// The lock.
@@ -80,14 +80,14 @@ pub enum ReleaseError {
         /// The fence of the lease.
         fence: Fence,
         /// Whether the lock is to stay closed for a while.
-        keeps: bool,
+        stays_closed: bool,
         /// Why the server did not confirm it.
         error: StoreError,
     },
 }
 
-fn what_follows(keeps: bool) -> &'static str {
-    if keeps {
+fn what_follows(stays_closed: bool) -> &'static str {
+    if stays_closed {
         "the lock stays closed as it should once the server has the release, and otherwise opens when the ttl ends: what was \
          done is done, let the storage refuse a second write"
     } else {

@@ -134,9 +134,9 @@ fn all() -> Vec<Box<dyn Error>> {
         reenter,
         ReenterError::Lost(_) | ReenterError::TooManyHolds { .. } | ReenterError::Store(_)
     );
-    let unconfirmed = |keeps| {
+    let unconfirmed = |stays_closed| {
         let (lock, fence, error) = (lock(), fence(), cause());
-        ReleaseError::Unconfirmed { lock, fence, keeps, error }
+        ReleaseError::Unconfirmed { lock, fence, stays_closed, error }
     };
     let release = [ReleaseError::Lost(lost()), unconfirmed(false), unconfirmed(true)];
     add!(all, release, ReleaseError::Lost(_) | ReleaseError::Unconfirmed { .. });

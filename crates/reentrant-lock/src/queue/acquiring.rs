@@ -92,9 +92,10 @@ impl NameState {
     }
 
     fn lead(&mut self, env: &Env<'_>, lead: Ticket, terms: Terms, tries: bool) -> Lead {
-        let (id, sent_at, keeps) = (env.known(lead), env.now, self.keeps());
+        let (id, sent_at, keeps) = (env.acquisition_id(lead), env.now, self.keeps());
         let claim_window = env.timing.claim_window(terms.ttl);
-        let heartbeat = (!tries).then(|| Heartbeat { number: env.numbers.change(), claim_window });
+        let heartbeat =
+            (!tries).then(|| Heartbeat { number: env.numbers.next_change(), claim_window });
         self.phase = Phase::Asking(FirstAcquire {
             id,
             terms,
@@ -149,7 +150,7 @@ impl NameState {
         if let Some(taken) = self.take(env, ticket) {
             return Poll::Ready(Ok(taken));
         }
-        self.queue.awaits(ticket, waker, &mut env.effects.discarded);
+        self.queue.set_waker(ticket, waker, &mut env.effects.discarded);
         Poll::Pending
     }
 
@@ -233,7 +234,7 @@ impl NameState {
                 if asking.lead() == lead =>
             {
                 let grant =
-                    Grant::from_answer(env.name, asking.id, asking.terms, answer.sent_at, granted);
+                    Grant::from_granted(env.name, asking.id, asking.terms, answer.sent_at, granted);
                 let is_late = grant.remaining(env.now).is_zero();
                 // The grant is old if it was ended by force while its answer was under way.
                 if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
@@ -244,7 +245,7 @@ impl NameState {
                 }
             }
             (phase, result) => {
-                let id = env.known(lead);
+                let id = env.acquisition_id(lead);
                 let is_refused = tries && matches!(result, Ok(AcquireAnswer::Busy { .. }));
                 if matches!(phase, Phase::Asking(asking) if asking.lead() == lead) {
                     self.keep_place(env);
@@ -388,7 +389,8 @@ impl NameState {
         match answer.result {
             Ok(AcquireAnswer::Granted(granted)) => {
                 place.on_answer();
-                let grant = Grant::from_answer(env.name, id, place.terms, answer.sent_at, &granted);
+                let grant =
+                    Grant::from_granted(env.name, id, place.terms, answer.sent_at, &granted);
                 self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }
             Ok(AcquireAnswer::Queued(position)) => {
@@ -419,34 +421,39 @@ impl NameState {
         granted: &Granted,
         number: u64,
     ) {
-        let Some((terms, sent_at)) = self.awaited(id, number) else {
-            return self.orphan(env, id);
-        };
+        let Some(terms) = self.awaited(id) else { return self.orphan(env, id) };
         // Unknown heartbeat: nothing of the grant is believed, so it is confirmed first.
-        let counts_from = (env.rules.push_counts_from)(sent_at.unwrap_or_default(), env.now);
-        let grant = Grant::from_answer(env.name, id, terms, counts_from, granted);
+        let sent_at = self.heartbeat_sent_at(number).unwrap_or_default();
+        let counts_from = (env.rules.push_counts_from)(sent_at, env.now);
+        let grant = Grant::from_granted(env.name, id, terms, counts_from, granted);
         self.consider(env, grant, granted.contended, WakeSource::Push);
     }
 
     /// Whether a push of a grant for this acquisition is awaited.
     pub(crate) fn awaits(&self, id: AcquisitionId) -> bool {
-        self.awaited(id, 0).is_some()
+        self.awaited(id).is_some()
     }
 
-    /// The terms of an acquisition that a push may grant, and when the heartbeat with this number was
-    /// sent.
-    fn awaited(&self, id: AcquisitionId, number: u64) -> Option<(Terms, Option<Instant>)> {
+    /// The terms of an acquisition that a push may grant.
+    fn awaited(&self, id: AcquisitionId) -> Option<Terms> {
         match &self.phase {
-            Phase::Place(place) if place.id == id => Some((place.terms, place.sent_at(number))),
-            Phase::Asking(asking) if asking.id == id => {
-                let sent_at = (asking.heartbeat == Some(number)).then_some(asking.sent_at);
-                Some((asking.terms, sent_at))
-            }
+            Phase::Place(place) if place.id == id => Some(place.terms),
+            Phase::Asking(asking) if asking.id == id => Some(asking.terms),
             Phase::Releasing(releasing) => {
-                releasing.next.filter(|next| next.id == id).map(|next| {
-                    let sent_at = (next.heartbeat.number == number).then_some(next.sent_at);
-                    (next.terms, sent_at)
-                })
+                releasing.next.filter(|next| next.id == id).map(|next| next.terms)
+            }
+            _ => None,
+        }
+    }
+
+    /// When the heartbeat with this number was sent for that acquisition; `None` if it is unknown.
+    fn heartbeat_sent_at(&self, number: u64) -> Option<Instant> {
+        match &self.phase {
+            Phase::Place(place) => place.sent_at(number),
+            Phase::Asking(asking) => (asking.heartbeat == Some(number)).then_some(asking.sent_at),
+            Phase::Releasing(releasing) => {
+                let next = releasing.next.filter(|next| next.heartbeat.number == number);
+                next.map(|next| next.sent_at)
             }
             _ => None,
         }

@@ -34,12 +34,12 @@ pub(crate) struct Env<'a> {
 impl Env<'_> {
     /// An id that was never used, for an acquisition of this lock.
     pub(super) fn id(&self) -> AcquisitionId {
-        self.known(self.numbers.next())
+        self.acquisition_id(self.numbers.next())
     }
 
     /// The id of an acquisition of this lock, by its number.
-    pub(super) fn known(&self, number: u64) -> AcquisitionId {
-        self.numbers.known(self.name, number)
+    pub(super) fn acquisition_id(&self, number: u64) -> AcquisitionId {
+        self.numbers.acquisition_id(self.name, number)
     }
 
     /// A fraction in `[0, 1)`.
@@ -79,7 +79,7 @@ impl Numbers {
     }
 
     /// The id of an acquisition, as the store has it.
-    pub(crate) fn known(&self, lock: &LockName, number: u64) -> AcquisitionId {
+    pub(crate) fn acquisition_id(&self, lock: &LockName, number: u64) -> AcquisitionId {
         self.secret.sign(lock, AcquisitionId::new(self.runtime_id, number))
     }
 
@@ -89,7 +89,7 @@ impl Numbers {
     }
 
     /// The number of a heartbeat, or of a change of holds: greater than those before.
-    pub(crate) fn change(&self) -> u64 {
+    pub(crate) fn next_change(&self) -> u64 {
         self.changes.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
@@ -101,8 +101,8 @@ pub(crate) struct Effects {
     /// Senders whose next copy is to be sent at once.
     pub(crate) hurry: Vec<Arc<Notify>>,
     /// The tasks that try the lock are to look again.
-    pub(crate) released: Option<Arc<Notify>>,
-    /// To drop a waker may drop a task, and whatever it has of this very name.
+    pub(crate) wake_tries: Option<Arc<Notify>>,
+    /// Wakers to drop outside: dropping one may drop its task, which may lock this name.
     pub(crate) discarded: Vec<Waker>,
     pub(crate) send: Option<Outgoing>,
     /// The end of the turn that is being given back.

@@ -43,7 +43,8 @@ impl LocalQueue {
         self.waiting.contains_key(&ticket)
     }
 
-    pub(super) fn awaits(&mut self, ticket: Ticket, waker: &Waker, discarded: &mut Vec<Waker>) {
+    /// Which waker a task has from now on.
+    pub(super) fn set_waker(&mut self, ticket: Ticket, waker: &Waker, discarded: &mut Vec<Waker>) {
         if let Some(task) = self.waiting.get_mut(&ticket)
             && !task.waker.as_ref().is_some_and(|known| known.will_wake(waker))
         {

@@ -100,7 +100,7 @@ impl QueuedPlace {
 
     /// Sends the next heartbeat; `begun` as [`NameState::begun`](super::NameState::begun).
     pub(super) fn beat(&mut self, env: &Env<'_>, begun: Option<Fence>) -> Beat {
-        let number = env.numbers.change();
+        let number = env.numbers.next_change();
         self.remember(number, env.now);
         self.unanswered.on_send();
         self.asks_soon = None;

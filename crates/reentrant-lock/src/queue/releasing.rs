@@ -92,7 +92,7 @@ impl NameState {
                 terms,
                 keeps,
                 heartbeat: Heartbeat {
-                    number: env.numbers.change(),
+                    number: env.numbers.next_change(),
                     claim_window: env.timing.claim_window(terms.ttl),
                 },
                 sent_at: env.now,
@@ -210,7 +210,7 @@ impl NameState {
         place.asks_soon = releasing.asks_soon;
         match answer {
             ReleaseAnswer::NextGranted(granted) => {
-                let grant = Grant::from_answer(env.name, next.id, next.terms, sent_at, &granted);
+                let grant = Grant::from_granted(env.name, next.id, next.terms, sent_at, &granted);
                 self.phase = Phase::Place(Box::new(place));
                 self.consider(env, grant, granted.contended, WakeSource::Heartbeat);
             }

@@ -105,9 +105,9 @@ impl Turn {
         self.began_at.get_or_insert(env.now);
         self.leases += 1;
         self.token_state = TokenState::Held;
-        let (turn, token, until, watch) =
+        let (turn, fence, until, watch) =
             (Arc::clone(&self.grant), self.token, self.until, self.watch);
-        Some(TakenToken { turn, number, token, until, watch, woken })
+        Some(TakenToken { turn, number, fence, until, watch, woken })
     }
 
     pub(super) fn has_lease(&self, token: Fence) -> bool {
@@ -187,7 +187,7 @@ pub(crate) struct TakenToken {
     pub(crate) turn: Arc<Grant>,
     /// The number of the lease.
     pub(crate) number: u64,
-    pub(crate) token: Fence,
+    pub(crate) fence: Fence,
     pub(crate) until: Instant,
     pub(crate) watch: Option<Watch>,
     /// What woke its task, if something did, and how long after the offer it was taken.

@@ -71,6 +71,6 @@ impl Withdrawals {
 
     /// The tasks that try the lock are to look again.
     pub(super) fn wake_tries(&mut self, effects: &mut Effects) {
-        effects.released = self.tries.take().or_else(|| effects.released.take());
+        effects.wake_tries = self.tries.take().or_else(|| effects.wake_tries.take());
     }
 }

@@ -211,7 +211,7 @@ impl NewLease {
     /// Turns a taken token into a watched lease. No await lies between taking the token and making the lease, so a
     /// cancelled call cannot lose it.
     fn of(call: &AcquireCall, entry: &mut NameEntry, env: &Env<'_>, taken: TakenToken) -> Self {
-        let TakenToken { turn, number, token: fence, until, watch, woken } = taken;
+        let TakenToken { turn, number, fence, until, watch, woken } = taken;
         let AcquireCall { engine, metrics, owner, caller, renews, max_hold, min_hold, .. } = call;
         // A lease without renewal is renewed once if less than 90 % of its ttl is left.
         let is_short = until.saturating_since(env.now) < turn.ttl().get().mul_f64(0.9);

@@ -101,7 +101,7 @@ impl Scene {
             let name = LockName::new(format!("{ttl}/{number}")).unwrap();
             let id = AcquisitionId::new(self.runtime, number);
             let turn =
-                Arc::new(Grant::from_answer(&name, id, Terms::without_acks(ttl), now, &granted));
+                Arc::new(Grant::from_granted(&name, id, Terms::without_acks(ttl), now, &granted));
             let (until, renewing) = (turn.believed_until(), Renewing::Always);
             let (max_hold, min_hold) = (None, None);
             let share = Share { turn, number, fence, until, renewing, max_hold, min_hold };

@@ -54,7 +54,7 @@ fn the_answer_to_a_first_command_is_not_confirmed_again() {
 fn a_grant_that_too_few_have_is_taken_back_and_asked_for_anew() {
     let mut scene = scene();
     let lead = scene.join();
-    let mut id = scene.numbers.known(&scene.name, lead);
+    let mut id = scene.numbers.acquisition_id(&scene.name, lead);
     for round in 0..5 {
         let answer = TimedAnswer { sent_at: scene.now, result: Err(too_few()) };
         let ((), effects) = scene.with(|state, env| match round {

@@ -16,7 +16,7 @@ fn reuses(scene: &mut Scene) -> u64 {
         (Ok(Joined::Taken(taken)), effects) => {
             assert_eq!(effects.kept, Some(KeptOutcome::Reused));
             assert!(sends_nothing(&effects) && taken.number != taken.turn.id().number());
-            taken.token.get()
+            taken.fence.get()
         }
         (other, _) => panic!("the turn is idle, and yet {other:?}"),
     }
@@ -170,7 +170,7 @@ fn a_recall_counts_that_comes_before_the_grant() {
     let mut scene = Scene::new();
     scene.keep = Some(Keep { idle: Duration::from_secs(1), is_worth_it: true });
     let lead = scene.join();
-    let turn = TurnId { id: scene.numbers.known(&scene.name, lead), first: fence(10) };
+    let turn = TurnId { id: scene.numbers.acquisition_id(&scene.name, lead), first: fence(10) };
     assert!(sends_nothing(&wanted(&mut scene, turn)));
     let _ = scene.granted(lead, 10, 20, false);
     assert!(scene.release(10).0.is_some());

@@ -157,7 +157,7 @@ impl Scene {
     /// The token that a task takes.
     fn takes(&mut self, ticket: Ticket) -> u64 {
         match self.poll(ticket) {
-            Poll::Ready(Ok(taken)) => taken.token.get(),
+            Poll::Ready(Ok(taken)) => taken.fence.get(),
             other => panic!("{ticket} takes nothing: {other:?}"),
         }
     }
@@ -168,7 +168,7 @@ impl Scene {
 
     /// A push of a grant that names heartbeat `number`.
     fn push(&mut self, id: u64, granted: &Granted, number: u64) -> Effects {
-        let id = self.numbers.known(&self.name, id);
+        let id = self.numbers.acquisition_id(&self.name, id);
         self.with(|state, env| state.on_grant(env, id, granted, number)).1
     }
 }

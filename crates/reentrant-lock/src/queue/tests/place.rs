@@ -49,7 +49,7 @@ fn an_id_that_had_a_lease_is_never_granted_another() {
     let mut scene = Scene::new();
     let lead = scene.join();
     scene.granted(lead, 10, 20, false);
-    let id = scene.numbers.known(&scene.name, lead);
+    let id = scene.numbers.acquisition_id(&scene.name, lead);
     let mut heard = |first| {
         let result = Ok(AcquireAnswer::Granted(grant(first, first, 1_000, false)));
         let answer = TimedAnswer { sent_at: scene.now, result };
@@ -70,7 +70,7 @@ fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
             scene.rules.is_news = |_, _| true;
         }
         let lead = scene.join();
-        let id = scene.numbers.known(&scene.name, lead);
+        let id = scene.numbers.acquisition_id(&scene.name, lead);
         let _ =
             scene.with(|state, env| state.on_force_released(env, TurnId { id, first: fence(10) }));
         match scene.answer(lead, AcquireAnswer::Granted(grant(10, 10, 30_000, false))) {
@@ -86,7 +86,7 @@ fn a_grant_that_is_gone_before_its_answer_comes_begins_no_turn() {
 fn a_try_whose_grant_is_gone_already_fails_and_leaves_nothing() {
     let mut scene = Scene::new();
     let (lead, _) = scene.join_as(true);
-    let id = scene.numbers.known(&scene.name, lead);
+    let id = scene.numbers.acquisition_id(&scene.name, lead);
     let ((), gone) =
         scene.with(|state, env| state.on_force_released(env, TurnId { id, first: fence(10) }));
     assert!(gone.withdraw.is_empty());
@@ -153,7 +153,7 @@ fn a_ttl_that_is_too_short_for_the_server_is_asked_for_seldom() {
     let ttl = Ttl::new(Duration::from_millis(100)).unwrap();
     scene.terms = Terms::without_acks(ttl);
     let lead = scene.join();
-    let id = scene.numbers.known(&scene.name, lead);
+    let id = scene.numbers.acquisition_id(&scene.name, lead);
     let failure = || StoreError::ttl_too_short(ttl, Duration::from_millis(120));
     let (start, mut asked) = (scene.now, 0);
     let answer = TimedAnswer { sent_at: start, result: Err(failure()) };

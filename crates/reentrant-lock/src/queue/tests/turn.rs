@@ -5,7 +5,7 @@ fn alone_a_turn_is_one_lease_and_its_end_is_the_holders() {
     let mut scene = Scene::new();
     let lead = scene.join();
     let taken = scene.granted(lead, 10, 20, false);
-    assert_eq!((taken.token, taken.turn.id().number()), (fence(10), lead));
+    assert_eq!((taken.fence, taken.turn.id().number()), (fence(10), lead));
     let (after, effects) = scene.release(10);
     assert!(after.is_some());
     assert!(sends_nothing(&effects));
