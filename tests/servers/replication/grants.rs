@@ -82,7 +82,7 @@ async fn a_lost_answer_does_not_hide_that_too_few_replicas_had_the_grant() {
     let looking = async {
         loop {
             locks.inspect("a").await.expect("an answer");
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            SystemClock.sleep_until(SystemClock.now() + Duration::from_millis(100)).await;
         }
     };
     let asked = tokio::select! {
