@@ -251,9 +251,16 @@ packages() {
     done
 }
 
-# What tests that fail say is repeated below the summary: a log of them all is long.
+# What tests that fail say is repeated below the summary: a log of them all is long. Most tests wait for servers and
+# leases, so there are twice as many at once as there are cores.
 all_tests() {
-    within "$MOST_TEST_SECONDS" cargo test --workspace --all-features --no-fail-fast 2>&1 | tee "$TEST_LOG"
+    local threads="${RUST_TEST_THREADS:-$((2 * $(cores)))}"
+    RUST_TEST_THREADS="$threads" within "$MOST_TEST_SECONDS" \
+        cargo test --workspace --all-features --no-fail-fast 2>&1 | tee "$TEST_LOG"
+}
+
+cores() {
+    getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2
 }
 
 # Runs a command, for at most some seconds where the system can limit that.
