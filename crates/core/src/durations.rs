@@ -32,7 +32,6 @@ pub(crate) const ACKNOWLEDGEMENTS: RangeInclusive<Duration> = millis(10, 10_000)
 /// would cost one is awaited for at least so long.
 pub const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
 /// What comes later than this after its time shows that the process stood still, as does a tokio runtime on
-/// which nothing runs for so long.
+/// which nothing runs for so long. A healthy server pauses for less, too, as when it forks: a longer silence
+/// shows in the health of a runtime.
 pub const STOOD_STILL: Duration = Duration::from_millis(500);
-/// A healthy server pauses for less, as when it forks: a longer silence shows in the health of a runtime.
-pub(crate) const HICCUP: Duration = Duration::from_millis(500);

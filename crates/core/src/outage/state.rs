@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{
     clock::Instant,
-    durations::{HICCUP, SHORTEST_SILENCE},
+    durations::{SHORTEST_SILENCE, STOOD_STILL},
     store::StoreError,
 };
 
@@ -131,7 +131,7 @@ impl OutageState {
 
     /// Since when the server is silent, if that is longer at `now` than it pauses when it is well.
     pub fn shown_silence(&self, now: Instant) -> Option<Instant> {
-        let longest = self.allowance().max(HICCUP);
+        let longest = self.allowance().max(STOOD_STILL);
         self.silent_since.filter(|&since| now.saturating_since(since) >= longest)
     }
 
