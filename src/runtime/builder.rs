@@ -9,7 +9,7 @@ use leasehold_quorum::init_quorum;
 #[cfg(feature = "tls")]
 use leasehold_redis::Pem;
 use leasehold_redis::{AddressError, CredentialsProvider, RedisAddress, RedisConfig};
-use leasehold_reentrant_lock::{Engine, EngineParts, Executor, Timing, seam::Rules};
+use leasehold_reentrant_lock::{Engine, EngineParts, Executor, OptionsError, Timing, seam::Rules};
 
 use super::{
     connect::{connect_store, connect_store_lazy},
@@ -82,7 +82,8 @@ impl LockRuntimeBuilder {
         Self { fencing, ..self }
     }
 
-    /// Sets how long a lease lives without renewal, 100 ms to 24 h. Default: 30 s.
+    /// Sets how long a lease lives without renewal, 100 ms to 24 h, on a quorum up to its longest ttl.
+    /// Default: 30 s.
     pub fn ttl(self, ttl: Duration) -> Self {
         Self { ttl, ..self }
     }
@@ -316,7 +317,8 @@ impl LockRuntimeBuilder {
     /// - [`ConnectError::Address`], [`ConnectError::Namespace`], [`ConnectError::Setting`] and
     ///   [`ConnectError::Options`] for bad settings.
     /// - [`ConnectError::Store`] when the server is out of reach, refuses the login, denies a
-    ///   command, is too old, or is a node of a Cluster at a plain address.
+    ///   command, is too old, or is a node of a Cluster at a plain address; of a quorum, when too few
+    ///   nodes are left without those, or when two addresses lead to one server.
     /// - [`ConnectError::Refused`] for a server that endangers a promise, with
     ///   [`Strictness::Refuse`].
     /// - [`ConnectError::NoTokio`], [`ConnectError::NoTimers`], [`ConnectError::TokioEnded`] and
@@ -361,7 +363,7 @@ impl LockRuntimeBuilder {
     /// # Errors
     ///
     /// - [`ConnectError::Store`], which names the first node that stands in the way: of kind `Config` if it
-    ///   has a boot mark or a key, else if it cannot be reached. Nothing was changed if the text says so. A node
+    ///   has a boot mark or a key, or is another node under a second name, else if it cannot be reached. Nothing was changed if the text says so. A node
     ///   that fails after all were looked at, or that somebody else has marked meanwhile, leaves the others
     ///   counting; then connect the clients: each node counts as its mark says.
     /// - For bad settings and without a tokio runtime, as [`connect`](Self::connect).
@@ -442,6 +444,7 @@ impl LockRuntimeBuilder {
         Namespace::new(&self.namespace)?;
         self.own_thread |= Executor::current().is_none();
         let (timing, executor, id) = (self.timing()?, self.executor()?, self.entropy.runtime_id());
+        OptionsError::check_kept("a ttl", timing.ttl.get(), store.longest_ttl())?;
         let clock = executor.clock(Arc::clone(&self.clock));
         let store = Arc::new(BoundedStore::new(store, clock));
         let runtime = self.start(store, Doctor { examiner: None, executor }, timing, id);
@@ -483,6 +486,9 @@ impl LockRuntimeBuilder {
             .namespace(Namespace::new(&self.namespace)?);
         let config = self.redis.iter().fold(config, |config, setting| (setting.1)(config));
         config.check()?;
+        if config.address.quorum().is_some() {
+            OptionsError::check_kept("a ttl", timing.ttl.get(), config.quorum.most_ttl())?;
+        }
         let expected = Expected {
             ttl: timing.ttl,
             claim_window: timing.claim_window,

@@ -100,7 +100,7 @@ pub(crate) struct ServerTold {
     pub(crate) acks: Option<Reading<()>>,
     /// What a node says about its Cluster; `None` of other servers.
     pub(crate) node: Option<Reading<ClusterTold>>,
-    /// What the boot mark of a node of a quorum says, if it could be read.
+    /// What the boot mark of a quorum says, if it could be read; only a node of one has it.
     pub(crate) mark: Option<Mark>,
 }
 

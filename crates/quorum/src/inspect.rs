@@ -70,7 +70,7 @@ pub(super) async fn inspect<N: QuorumNode>(
     })
     .await;
     if view.answered < quorum.majority() {
-        return Err(too_few(view.answered, nodes, &view.failures, false));
+        return Err(too_few(nodes - view.answered, nodes, &view.failures, false));
     }
     inspection(quorum, &view)
 }
@@ -202,7 +202,9 @@ fn error_at_majority_missed(
 ) -> Option<StoreError> {
     let were_missed = places.iter().filter(|place| cursor.has_read(&missed(place))).count();
     let (nodes, needed) = (places.len(), majority(places.len()));
-    (were_missed == needed).then(|| too_few(nodes - were_missed, nodes, &[error], false))
+    // What the others have said is not known any more.
+    let failures = vec![error; were_missed];
+    (were_missed == needed).then(|| too_few(were_missed, nodes, &failures, false))
 }
 
 /// What the cursor remembers of a node that could not be read.

@@ -88,7 +88,8 @@ impl Round {
 
     /// The error of a round that too few nodes have answered.
     pub(super) fn too_few(&self) -> StoreError {
-        too_few(count(self.heard()), self.nodes, &self.failures, true)
+        let missing = self.nodes - count(self.heard() | self.elsewhere);
+        too_few(missing, self.nodes, &self.failures, true)
     }
 }
 

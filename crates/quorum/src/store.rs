@@ -1,6 +1,7 @@
 use std::{
     fmt,
     sync::{Arc, Weak, atomic::AtomicU64},
+    time::Duration,
 };
 
 use futures_util::FutureExt;
@@ -110,6 +111,10 @@ impl<N: QuorumNode> LockStore for QuorumStore<N> {
 
     fn listen(&self, runtime: RuntimeId, listener: Weak<dyn Listener>) {
         listen(&self.0, runtime, listener);
+    }
+
+    fn longest_ttl(&self) -> Duration {
+        self.0.settings.most_ttl()
     }
 }
 

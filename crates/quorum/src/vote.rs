@@ -80,10 +80,9 @@ pub(super) async fn vote<N: QuorumNode>(
         Decision::Withdrawn => Ok(VoteOutcome::Withdrawn),
         Decision::TooFew | Decision::Open => {
             let failures = &attempt.failures;
-            let answered = nodes.saturating_sub(failures.len());
             let may_have_run = attempt.votes.granted() != 0
                 || failures.iter().any(|error| error.kind() != StoreErrorKind::Definite);
-            Err(too_few(answered, nodes, failures, may_have_run))
+            Err(too_few(failures.len(), nodes, failures, may_have_run))
         }
     }
 }

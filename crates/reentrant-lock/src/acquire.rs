@@ -132,7 +132,8 @@ impl Acquire {
         self.set(|how| how.blocked_after = time)
     }
 
-    /// Sets how long the lease lives without renewal, 100 ms to 24 h. Default: the runtime's.
+    /// Sets how long the lease lives without renewal, 100 ms to 24 h, on a quorum up to its longest ttl.
+    /// Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
         self.set(|how| how.ttl = Some(ttl))
     }
@@ -161,7 +162,7 @@ impl Acquire {
     }
 
     /// Keeps the lock closed until this long after the acquire, also when its lease ends before; up
-    /// to 24 h. Default: zero.
+    /// to 24 h, on a quorum up to its longest ttl. Default: zero.
     ///
     /// For jobs that are started by clocks that differ: an instance that is late finds the lock
     /// closed, however fast the job was. The lease ends with its release, drop, `max_hold` or
@@ -354,9 +355,19 @@ impl How {
         if self.max_hold == Some(Duration::ZERO) {
             return Err(OptionsError::MaxHold);
         }
-        if self.min_hold > Some(Ttl::MAX) {
-            return Err(OptionsError::MinHold);
+        let longest = engine.store.longest_ttl();
+        OptionsError::check_kept("a ttl", ttl.get(), longest)?;
+        if let Some(hold) = self.min_hold {
+            check_min_hold(hold, longest)?;
         }
         Ok(Terms { ttl, acks })
     }
+}
+
+/// Whether a store keeps a lock closed for so long.
+pub(crate) fn check_min_hold(hold: Duration, longest: Duration) -> Result<(), OptionsError> {
+    if hold > Ttl::MAX {
+        return Err(OptionsError::MinHold);
+    }
+    OptionsError::check_kept("a min_hold", hold, longest)
 }

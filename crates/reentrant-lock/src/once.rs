@@ -70,8 +70,8 @@ impl Once {
         Self { how: How::of(lock), window: Duration::from_secs(60) }
     }
 
-    /// Sets for how long after a success the lock stays closed, up to 24 h; zero opens it at once.
-    /// Default: 60 s.
+    /// Sets for how long after a success the lock stays closed, up to 24 h, on a quorum up to its
+    /// longest ttl; zero opens it at once. Default: 60 s.
     pub fn window(self, window: Duration) -> Self {
         Self { window, ..self }
     }
@@ -120,9 +120,8 @@ impl Once {
     /// Dropping the future takes its effect back: the lock is open again.
     pub async fn begin(&self) -> Result<Begun, AcquireError> {
         let ReentrantLock { engine, name, .. } = &self.how.lock;
-        if self.window > Ttl::MAX {
-            let (lock, option) = (name.clone(), OptionsError::Window);
-            return Err(AcquireError::Options { lock, option });
+        if let Err(option) = self.check_window() {
+            return Err(AcquireError::Options { lock: name.clone(), option });
         }
         let clock = &engine.clock;
         let started = clock.now();
@@ -205,6 +204,14 @@ impl Once {
             }
             Err(lost) => Err(WithError::Lost(lost)),
         }
+    }
+
+    fn check_window(&self) -> Result<(), OptionsError> {
+        if self.window > Ttl::MAX {
+            return Err(OptionsError::Window);
+        }
+        let longest = self.how.lock.engine.store.longest_ttl();
+        OptionsError::check_kept("a window", self.window, longest)
     }
 
     /// The run that is under way, or has succeeded; `None` when the lock is open, or about to be.

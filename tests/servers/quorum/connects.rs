@@ -21,7 +21,7 @@ async fn a_process_connects_while_a_majority_is_up() {
     block_in_place(|| group.kill(2));
     let builder = LockRuntime::builder().connect_timeout(Duration::from_millis(500));
     let (_, text) = refusal(builder, &group.url()).await;
-    names(&text, &["1 of 3 nodes", "no majority"]);
+    names(&text, &["2 of 3 nodes", "no majority"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,3 +4,4 @@ mod connects;
 mod init;
 mod outage;
 mod promises;
+mod setups;

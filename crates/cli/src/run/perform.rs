@@ -4,7 +4,7 @@ use leasehold::{
     LockName, LockRuntime, LockRuntimeBuilder,
     error::OptionsError,
     printable,
-    redis::RedisAddress,
+    redis::{QuorumSettings, RedisAddress},
     store::FenceSettings,
     time::{Clock, SystemClock},
 };
@@ -37,6 +37,7 @@ pub(crate) fn run(server: &ServerArgs, args: RunArgs) -> Result<u8, CliError> {
     let (inherited, wanted) = split(&names, &around, args.owner_env);
     let grace = Grace::of(args.grace, args.grace_after, args.ttl).map_err(CliError::usage)?;
     let (builder, address) = server::settings(server, &service(&args))?;
+    check_times(&args, &address)?;
     // A command may take half the ttl at most.
     let builder = builder.ttl(args.ttl).command_timeout((args.ttl / 2).min(Duration::from_secs(2)));
     let builder = match args.retention {
@@ -218,6 +219,19 @@ fn split(names: &[LockName], around: &[Named], owner_env: bool) -> (Vec<Named>, 
         }
     }
     (inherited, wanted)
+}
+
+/// Whether a quorum keeps the locks for so long. This program uses its nodes as they are used by default.
+fn check_times(args: &RunArgs, address: &RedisAddress) -> Result<(), CliError> {
+    let longest = QuorumSettings::default().most_ttl();
+    let times = [("--ttl", Some(args.ttl)), ("--once", args.once), ("--min-hold", args.min_hold)];
+    match times.into_iter().find(|(_, time)| *time > Some(longest)) {
+        Some((option, Some(time))) if address.quorum().is_some() => Err(CliError::config(format!(
+            "{option} {time:?}: a quorum keeps a lock for {longest:?} at most: write a shorter time, or name another \
+             kind of server"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What others see as the service that holds the lock: the name of the command's file.

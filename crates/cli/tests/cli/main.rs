@@ -12,6 +12,7 @@ mod look;
 mod manual;
 mod output;
 mod password;
+mod quorum;
 mod release;
 mod run;
 mod setups;

@@ -327,6 +327,11 @@ impl WatchedStore {
         self.store.ends_with_process()
     }
 
+    /// The longest ttl that the store grants; see [`longest_ttl`](LockStore::longest_ttl).
+    pub fn longest_ttl(&self) -> Duration {
+        self.store.longest_ttl()
+    }
+
     /// Which part of the store a name lives in; see [`shard`](LockStore::shard).
     pub fn shard(&self, name: &LockName) -> usize {
         self.store.shard(name)

@@ -1,4 +1,7 @@
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use super::{Command, Listener, LockStore, Reply, StoreError, StoreErrorKind, StoreFuture};
 use crate::{
@@ -47,5 +50,9 @@ impl LockStore for BoundedStore {
 
     fn ends_with_process(&self) -> bool {
         self.store.ends_with_process()
+    }
+
+    fn longest_ttl(&self) -> Duration {
+        self.store.longest_ttl()
     }
 }

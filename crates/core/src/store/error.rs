@@ -240,6 +240,11 @@ impl StoreError {
         self.0.endpoint.is_some()
     }
 
+    /// The server that the error came from, if it names one.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.0.endpoint.as_deref()
+    }
+
     /// The same error, marked as an answer of the server: the server can be reached.
     ///
     /// A store marks every refusal. Errors without the mark, such as a timeout or a connection that

@@ -1,9 +1,9 @@
-use std::{fmt, future::Future, pin::Pin, sync::Weak};
+use std::{fmt, future::Future, pin::Pin, sync::Weak, time::Duration};
 
 use super::{Command, Inspect, Inspection, Listener, Reply, Request, StoreError, StoreErrorKind};
 use crate::{
     clock::Instant,
-    types::{LockName, RuntimeId},
+    types::{LockName, RuntimeId, Ttl},
 };
 
 /// A future of the reply of a store.
@@ -50,6 +50,12 @@ pub trait LockStore: fmt::Debug + Send + Sync + 'static {
     /// needs no warning. Default: no.
     fn ends_with_process(&self) -> bool {
         false
+    }
+
+    /// The longest ttl that the store grants, and the longest time for which it keeps a lock closed
+    /// after its lease: what asks for more is refused before it is sent. Default: [`Ttl::MAX`].
+    fn longest_ttl(&self) -> Duration {
+        Ttl::MAX
     }
 }
 

@@ -14,7 +14,7 @@ pub struct QuorumSettings {
 impl QuorumSettings {
     /// The longest ttl that any lock of the group uses, and the longest time that one is kept closed
     /// after its lease (`min_hold`, `once`), 100 ms to 24 h. A node that lost its data stays out for
-    /// this time and twice the tolerance. Default: 60 s.
+    /// this time and twice the tolerance, and what would last longer is refused. Default: 60 s.
     ///
     /// # Errors
     ///

@@ -192,10 +192,7 @@ impl Examiner {
             },
             subscribes: subscribe(&client, &channel).await,
             acks: OptionFuture::from(acks).await,
-            mark: match self.config.address.quorum() {
-                Some(_) => questions::mark(&client, config.keys.boot()).await.ok(),
-                None => None,
-            },
+            mark: questions::mark(&client, config.keys.boot()).await.ok(),
         })
     }
 

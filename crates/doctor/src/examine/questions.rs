@@ -106,10 +106,9 @@ pub(super) async fn acks(client: &ServerClient, acks: Replication) -> Reading<()
 pub(super) async fn mark(client: &ServerClient, key: String) -> Reading<Mark> {
     // As boot.lua of a quorum reads it: whatever stands there, no more than a mark has.
     let text: String = client.ask_for(&cmd("GETRANGE").arg(key).arg(0).arg(256).take()).await?;
-    let now = time(client).await?;
     let counts = text.split(' ').next().and_then(|first| first.parse().ok());
     let Some(counts) = counts.map(Duration::from_millis) else { return Ok(Mark::Missing) };
-    let rest = counts.saturating_sub(now);
+    let rest = counts.saturating_sub(time(client).await?);
     Ok(if rest.is_zero() { Mark::Counts } else { Mark::Out(rest) })
 }
 

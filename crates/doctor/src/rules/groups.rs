@@ -11,7 +11,7 @@ use crate::{
     Promise::{FencesGrow, OneBeliever},
     Severity::{self, Danger, Notice, Warning},
     Topic,
-    facts::{Deployment, Mark, NamedMaster, SentinelsTold, ServerFacts, ServerTold},
+    facts::{Deployment, Mark, NamedMaster, NotRead, SentinelsTold, ServerFacts, ServerTold},
 };
 
 /// How many slots a Cluster has.
@@ -67,20 +67,51 @@ fn down(case: Case<'_>, field: &str, severity: Severity, how: &str) -> Option<Fi
 
 /// How many nodes of a quorum decide, and whether their clocks agree.
 pub(super) fn quorum(settings: &QuorumSettings, servers: &[ServerFacts]) -> Vec<Finding> {
-    too_few(servers).into_iter().chain(apart(settings, servers)).collect()
+    same(servers).chain(too_few(servers)).chain(apart(settings, servers)).collect()
+}
+
+/// The servers to which several addresses of a quorum lead.
+fn same(servers: &[ServerFacts]) -> impl Iterator<Item = Finding> + '_ {
+    servers.iter().enumerate().filter_map(|(number, server)| {
+        let other = earlier(servers, number)?;
+        let what =
+            "these addresses lead to the same server: it counts once, and no process connects";
+        let cure = "name 3, 5 or 7 servers, each of them once";
+        let found = Finding::new(Danger, Topic::Quorum, &[], what, cure);
+        Some(found.at(&other.place).at(&server.place))
+    })
+}
+
+/// The server before this one that is the same one.
+fn earlier(servers: &[ServerFacts], number: usize) -> Option<&ServerFacts> {
+    let runs = |server: &'_ ServerFacts| server.told.as_ref().ok().map(|told| told.runs.clone());
+    let own = runs(&servers[number])?;
+    let is_same = |other: &&ServerFacts| runs(other).is_some_and(|runs| !runs.is_disjoint(&own));
+    servers[..number].iter().find(is_same)
+}
+
+/// Why a node tells nobody its run; silence passes.
+fn hides_its_run(told: &ServerTold) -> Option<&NotRead> {
+    told.info.as_ref().err().filter(|why| **why != NotRead::Silent)
 }
 
 fn too_few(servers: &[ServerFacts]) -> Option<Finding> {
-    let is_out = |told: &ServerTold| matches!(told.mark, Some(Mark::Missing | Mark::Out(_)));
-    let counts = |server: &&ServerFacts| server.told.as_ref().is_ok_and(|told| !is_out(told));
-    let (counting, nodes) = (servers.iter().filter(counts).count(), servers.len());
+    let is_out = |told: &ServerTold| {
+        matches!(told.mark, Some(Mark::Missing | Mark::Out(_)))
+            || hides_its_run(told).is_some()
+            || told.scripts.is_err()
+    };
+    let counts = |(number, server): &(usize, &ServerFacts)| {
+        server.told.as_ref().is_ok_and(|told| !is_out(told)) && earlier(servers, *number).is_none()
+    };
+    let (counting, nodes) = (servers.iter().enumerate().filter(counts).count(), servers.len());
     let needed = majority(nodes);
     let (severity, then) = match counting.checked_sub(needed) {
         None => (Danger, format!("that is no majority, and no lock is granted until {needed} do")),
         Some(spare) => (Warning, format!("{spare} more may fail")),
     };
     let what = format!("{counting} of {nodes} nodes of the quorum answer and count: {then}");
-    let cure = "start the others again; one that is new or has lost data counts again by itself";
+    let cure = "do what is said of each of the others; one that is new or has lost data counts again by itself";
     (counting < nodes).then(|| Finding::new(severity, Topic::Quorum, &[], what, cure))
 }
 
@@ -109,9 +140,20 @@ fn apart(settings: &QuorumSettings, servers: &[ServerFacts]) -> Option<Finding> 
     (apart > tolerance).then(|| Finding::new(Warning, Topic::Clock, &[FencesGrow], what, cure))
 }
 
-/// Whether a node of a quorum votes.
+/// Whether a node of a quorum votes, and whether a server is one that is used as such.
 pub(super) fn boot_mark(Case { told, deployment, .. }: Case<'_>) -> Option<Finding> {
-    let Deployment::Quorum(settings) = deployment else { return None };
+    let Deployment::Quorum(settings) = deployment else { return used_alone(told) };
+    if let Some(why) = hides_its_run(told) {
+        let what = format!(
+            "INFO {why}, so nobody can tell whether the node came back without its data: it does not count"
+        );
+        let cure = if *why == NotRead::Denied {
+            "grant the Redis user +info"
+        } else {
+            "let the node answer INFO, or use another server"
+        };
+        return Some(Finding::new(Warning, Topic::Quorum, &[], what, cure));
+    }
     let what = match told.mark? {
         Mark::Counts => return None,
         Mark::Out(rest) => format!(
@@ -126,6 +168,16 @@ pub(super) fn boot_mark(Case { told, deployment, .. }: Case<'_>) -> Option<Findi
     let cure =
         "wait until no lease can be left that it has forgotten, and restart no other node before";
     Some(Finding::new(Warning, Topic::Quorum, &[], what, cure))
+}
+
+/// A node of a quorum under an address of its own: neither side knows the locks of the other.
+fn used_alone(told: &ServerTold) -> Option<Finding> {
+    told.mark.filter(|mark| *mark != Mark::Missing)?;
+    let what = "the namespace has the boot mark of a quorum: this is a node of a quorum, whose locks nobody \
+                sees by this address";
+    let cure = "connect with redis+quorum:// and all of its nodes, or choose another namespace; if the \
+                quorum is no more, delete the key <namespace>:boot";
+    Some(Finding::new(Warning, Topic::Quorum, &[OneBeliever], what, cure))
 }
 
 const SENTINELS: Topic = Topic::Sentinels;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{QuorumSettings, StoreError, StoreErrorKind};
+use leasehold_core::{Mutex, QuorumSettings, StoreError, StoreErrorKind};
 use leasehold_redis::{
     Greeted, Greeting, ScriptCall,
     classify::classify,
@@ -17,10 +17,29 @@ use leasehold_redis::{
 use redis::{Cmd, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd};
 
 use super::scripts;
+use crate::failure::same_server;
 
 /// The longest ttl that any runtime of the group has told, in milliseconds: a node that lost its data
 /// cannot tell it.
 pub(super) type Longest = Arc<AtomicU64>;
+
+/// The run of the server to which each node has led last, by the place of the node: two names of one server
+/// are one node.
+#[derive(Debug, Default)]
+pub(super) struct Runs(Mutex<BTreeMap<String, String>>);
+
+impl Runs {
+    /// A node leads to the server of a run; an error if another node does.
+    pub(super) fn meet(&self, place: &str, run: &str) -> Result<(), StoreError> {
+        let mut known = self.0.lock();
+        known.remove(place);
+        if let Some((other, _)) = known.iter().find(|(_, other)| *other == run) {
+            return Err(same_server(place, other));
+        }
+        known.insert(place.to_owned(), run.to_owned());
+        Ok(())
+    }
+}
 
 /// Reads the boot mark of a node on each new connection, before any command. A restart ends all
 /// connections, so no command comes to a new run of a server before its mark says so.
@@ -31,6 +50,7 @@ pub(super) struct Boot {
     pub(super) place: String,
     pub(super) settings: QuorumSettings,
     pub(super) longest: Longest,
+    pub(super) runs: Arc<Runs>,
     /// Whether a connection was greeted before.
     pub(super) has_worked: AtomicBool,
 }
@@ -39,6 +59,7 @@ impl Greeting for Boot {
     fn greet(&self, mut connection: MultiplexedConnection) -> Greeted<'_> {
         Box::pin(async move {
             let run = run_id(&mut connection, self.has_worked.load(Ordering::Relaxed)).await?;
+            self.runs.meet(&self.place, &run)?;
             let persists = persists_all(&mut connection).await;
             self.mark(&mut connection, &run, persists).await?;
             self.has_worked.store(true, Ordering::Relaxed);
@@ -122,6 +143,18 @@ pub(super) async fn persists_all(connection: &mut MultiplexedConnection) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_one_node_under_all_its_names() {
+        let runs = Runs::default();
+        assert!(runs.meet("a", "1").is_ok() && runs.meet("b", "2").is_ok());
+        let error = runs.meet("c", "1").unwrap_err().to_string();
+        assert!(error.contains("a and c lead to the same server"), "{error}");
+        // It has restarted, or leads to another one.
+        assert!(runs.meet("a", "3").is_ok() && runs.meet("c", "1").is_ok());
+        assert!(runs.meet("b", "3").is_err());
+        assert!(runs.meet("a", "2").is_ok(), "the other one has left it");
+    }
 
     #[test]
     fn a_refusal_that_nobody_knows_lasts_unless_the_command_has_worked() {

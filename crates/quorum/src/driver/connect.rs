@@ -5,16 +5,15 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use leasehold_core::{
-    AcquisitionId, Clock, FencePolicy, Instant, RuntimeId, StoreError, StoreErrorKind,
-    SystemEntropy, within,
+    AcquisitionId, Clock, FencePolicy, Instant, RuntimeId, StoreError, SystemEntropy, within,
 };
 use leasehold_redis::{Endpoint, RedisConfig, classify::unanswered, millis, probe};
 use tokio::runtime::Handle;
 
-use super::node::RedisNode;
+use super::{boot::Runs, node::RedisNode};
 use crate::{
     NodeAnswer, NodeCommand, NodeReply, QuorumNode, QuorumRules, QuorumStore, Word,
-    failure::{no_replicas, not_served},
+    failure::{ONE_EACH, lasts, no_replicas, not_served, too_few},
     majority,
 };
 
@@ -25,8 +24,8 @@ use crate::{
 /// # Errors
 ///
 /// [`StoreError`], before any lock was touched: `Definite` when no majority can be reached, `Config`
-/// for a wrong password, missing rights, a server that is too old, or settings that a quorum does not
-/// serve.
+/// for a wrong password, missing rights or a server that is too old at so many nodes that no majority is
+/// left, for two addresses of one server, and for settings that a quorum does not serve.
 ///
 /// # Cancel safety
 ///
@@ -42,13 +41,23 @@ pub async fn connect_quorum(
     let until = clock.now() + limit;
     loop {
         let looks = looks(&store, &*clock, (limit, config.quorum.patience()), runtime_id).await?;
-        let Some(rest) = rest(&looks)? else { return Ok(store) };
-        if clock.now() + rest > until {
-            let what = "no majority of the quorum counts yet; locks are granted from then on";
-            tracing::warn!(in_ms = millis(rest), "{what}");
+        let rest = rest(&looks)?;
+        let Some(rest) = rest.filter(|rest| clock.now() + *rest <= until) else {
+            warn_of(&looks, rest);
             return Ok(store);
-        }
+        };
         clock.sleep_until(clock.now() + rest + Duration::from_millis(2)).await;
+    }
+}
+
+/// Warns of nodes that will not count unless somebody changes something, and if no majority counts yet.
+fn warn_of(looks: &[NodeReply], rest: Option<Duration>) {
+    for error in looks.iter().filter_map(|look| look.as_ref().err()).filter(|error| lasts(error)) {
+        tracing::warn!("a node of the quorum cannot be used: {error}");
+    }
+    if let Some(rest) = rest {
+        let what = "no majority of the quorum counts yet; locks are granted from then on";
+        tracing::warn!(in_ms = millis(rest), "{what}");
     }
 }
 
@@ -64,7 +73,8 @@ pub fn lazy_quorum(
 ) -> Result<QuorumStore<RedisNode>, StoreError> {
     check(config)?;
     let longest = Arc::new(AtomicU64::new(0));
-    let open = |place: &Endpoint| RedisNode::new(&config.at(place)?, &clock, &runtime, &longest);
+    let shared = (&longest, &Arc::new(Runs::default()));
+    let open = |place: &Endpoint| RedisNode::new(&config.at(place)?, &clock, &runtime, shared);
     let places = config.address.quorum().unwrap_or_default();
     let nodes = places.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let (rules, entropy) = (QuorumRules::default(), Arc::new(SystemEntropy));
@@ -95,26 +105,33 @@ async fn looks(
     let word = Word::Settle { attempt: 1, fence: 1 };
     let command = NodeCommand { name, id, word };
     let deadline: Instant = clock.now() + limit;
-    let look = async |node: &RedisNode| {
-        node.check(&command.name, runtime_id, deadline).await?;
-        node.send(command.clone(), deadline).await
+    let look = async |(number, node): (usize, &RedisNode)| {
+        let asked = async {
+            node.check(&command.name, runtime_id, deadline).await?;
+            node.send(command.clone(), deadline).await
+        };
+        (number, asked.await)
     };
-    let mut looking: FuturesUnordered<_> = store.nodes().iter().map(look).collect();
-    let (nodes, mut until, mut looks) = (store.nodes().len(), deadline, Vec::new());
-    while let Some(Some(look)) = within(clock, until, looking.next()).await {
-        looks.push(look);
-        if looks.iter().filter(|look| look.is_ok()).count() == majority(nodes) {
+    let (nodes, mut until) = (store.nodes(), deadline);
+    let mut looking: FuturesUnordered<_> = nodes.iter().enumerate().map(look).collect();
+    let mut looks: Vec<NodeReply> = nodes.iter().map(|_| Err(unanswered())).collect();
+    while let Some(Some((number, look))) = within(clock, until, looking.next()).await {
+        looks[number] = look;
+        if looks.iter().filter(|look| look.is_ok()).count() == majority(nodes.len()) {
             until = until.min(clock.now() + patience);
         }
     }
-    looks.resize_with(nodes, || Err(unanswered()));
-    Ok(looks)
+    let named = |(look, node): (NodeReply, &RedisNode)| {
+        look.map_err(|error| error.from_endpoint(node.place()))
+    };
+    Ok(looks.into_iter().zip(nodes).map(named).collect())
 }
 
 /// How long until a majority counts, or `None` if it does.
 fn rest(looks: &[NodeReply]) -> Result<Option<Duration>, StoreError> {
-    let is_config = |error: &&StoreError| error.kind() == StoreErrorKind::Config;
-    if let Some(error) = looks.iter().filter_map(|look| look.as_ref().err()).find(is_config) {
+    let failures: Vec<_> = looks.iter().filter_map(|look| look.as_ref().err().cloned()).collect();
+    // No process may begin with it, however many other nodes there are.
+    if let Some(error) = failures.iter().find(|error| error.remedy() == ONE_EACH) {
         return Err(error.clone());
     }
     let mut rests: Vec<_> = looks
@@ -125,18 +142,9 @@ fn rest(looks: &[NodeReply]) -> Result<Option<Duration>, StoreError> {
             Err(_) => None,
         })
         .collect();
-    let needed = majority(looks.len());
     rests.sort_unstable();
-    if let Some(rest) = rests.get(needed - 1) {
-        return Ok((!rest.is_zero()).then_some(*rest));
+    match rests.get(majority(looks.len()) - 1) {
+        Some(rest) => Ok((!rest.is_zero()).then_some(*rest)),
+        None => Err(too_few(failures.len(), looks.len(), &failures, false)),
     }
-    let failed = looks.iter().find_map(|look| look.as_ref().err());
-    let why = failed.map_or_else(String::new, |error| format!(": {}", error.what()));
-    let what = format!(
-        "{} of {} nodes of the quorum can be reached, which is no majority{why}",
-        rests.len(),
-        looks.len()
-    );
-    let remedy = "check the nodes, their addresses and the network";
-    Err(StoreError::new(StoreErrorKind::Definite, what, remedy))
 }

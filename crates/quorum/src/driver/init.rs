@@ -10,10 +10,10 @@ use leasehold_redis::{
 use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection, cmd};
 
 use super::{
-    boot::{persists_all, run_id},
+    boot::{Runs, persists_all, run_id},
     connect::check,
 };
-use crate::failure::not_served;
+use crate::failure::{ONE_EACH, not_served};
 
 /// How many places of its table a node looks at in one step.
 const COUNT: u32 = 1000;
@@ -27,9 +27,9 @@ const COUNT: u32 = 1000;
 /// # Errors
 ///
 /// [`StoreError`] that names the first node that stands in the way. `Config` when a node has a boot mark or a
-/// key, or for an address or settings that no quorum has. `Definite` or `Indeterminate` when a node does not
-/// answer. Nothing was changed if a node failed when it was looked at; one that fails when it is marked
-/// leaves the others counting.
+/// key, when two addresses lead to one server, or for an address or settings that no quorum has. `Definite` or
+/// `Indeterminate` when a node does not answer. Nothing was changed if a node failed when it was looked at; one
+/// that fails when it is marked leaves the others counting.
 ///
 /// # Cancel safety
 ///
@@ -43,6 +43,12 @@ pub async fn init_quorum(config: &RedisConfig, clock: Arc<dyn Clock>) -> Result<
     // All are looked at before the first mark is written.
     let looking = places.iter().map(|place| NewNode::look(config, place, &clock));
     let nodes = try_join_all(looking).await?;
+    let runs = Runs::default();
+    for (place, node) in places.iter().zip(&nodes) {
+        let met = runs.meet(&place.to_string(), &node.run);
+        let told = |error: StoreError| format!("nothing was changed: {}", error.what());
+        met.map_err(|error| not_served(told(error), ONE_EACH).as_answer())?;
+    }
     // A node that fails keeps none of the others back.
     join_all(nodes.iter().map(NewNode::mark)).await.into_iter().collect()
 }

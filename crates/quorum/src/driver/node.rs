@@ -15,7 +15,7 @@ use redis::Cmd;
 use tokio::runtime::Handle;
 
 use super::{
-    boot::{Boot, Longest},
+    boot::{Boot, Longest, Runs},
     dialect::{NodeDialect, answer},
     scripts,
 };
@@ -38,7 +38,7 @@ impl RedisNode {
         config: &RedisConfig,
         clock: &Arc<dyn Clock>,
         runtime: &Handle,
-        longest: &Longest,
+        (longest, runs): (&Longest, &Arc<Runs>),
     ) -> Result<Self, StoreError> {
         let dialer = Arc::new(Dialer::new(config, Arc::clone(clock), Some(runtime))?);
         let greeting: Arc<dyn Greeting> = Arc::new(Boot {
@@ -46,6 +46,7 @@ impl RedisNode {
             place: dialer.endpoint.to_string(),
             settings: config.quorum,
             longest: Arc::clone(longest),
+            runs: Arc::clone(runs),
             has_worked: AtomicBool::new(false),
         });
         let dialect =

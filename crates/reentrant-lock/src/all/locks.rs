@@ -13,14 +13,14 @@ use futures_util::{
     future::BoxFuture,
     stream::{FuturesUnordered, StreamExt},
 };
-use leasehold_core::{LockName, NameError, Replication, Ttl, lease::LossReason};
+use leasehold_core::{LockName, NameError, Replication, lease::LossReason};
 use tokio::select;
 
 use super::guard::{AllGuard, AllLeases};
 use crate::{
-    acquire::{Acquire, How},
+    acquire::{Acquire, How, check_min_hold},
     engine::Engine,
-    error::{AcquireError, LeaseLost, OptionsError, ReleaseError, WithError},
+    error::{AcquireError, LeaseLost, ReleaseError, WithError},
     guard::Guard,
     lease::run_while_held,
     lock::ReentrantLock,
@@ -274,9 +274,10 @@ impl HowAll {
     async fn run(self) -> Result<AllGuard, AcquireError> {
         let Self { locks, how, min_hold } = self;
         let engine = &locks.first.engine;
-        if min_hold > Some(Ttl::MAX) {
-            let lock = locks.first.name().clone();
-            return Err(AcquireError::Options { lock, option: OptionsError::MinHold });
+        if let Some(hold) = min_hold
+            && let Err(option) = check_min_hold(hold, engine.store.longest_ttl())
+        {
+            return Err(AcquireError::Options { lock: locks.first.name().clone(), option });
         }
         let started = engine.clock.now();
         let so_far = || engine.clock.now().saturating_since(started);

@@ -115,6 +115,18 @@ pub enum OptionsError {
         Ttl::MAX
     )]
     Window,
+    /// The store keeps nothing for so long: the nodes of a quorum forget what is older than its longest ttl.
+    #[error(
+        "{option} of {time:?} is longer than {longest:?}, the longest time for which the quorum keeps a lock; choose a shorter one, or a longer QuorumSettings::longest_ttl in every process"
+    )]
+    TooLong {
+        /// What was asked for, as in `a ttl`.
+        option: &'static str,
+        /// The time that was asked for.
+        time: Duration,
+        /// The longest that the store keeps.
+        longest: Duration,
+    },
 }
 
 impl OptionsError {
@@ -122,6 +134,12 @@ impl OptionsError {
     pub const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
     /// The shortest outage patience: 10 ms.
     pub const MIN_OUTAGE_PATIENCE: Duration = Duration::from_millis(10);
+
+    /// Checks that a store keeps a lock for so long.
+    #[doc(hidden)]
+    pub fn check_kept(option: &'static str, time: Duration, longest: Duration) -> Result<(), Self> {
+        if time > longest { Err(Self::TooLong { option, time, longest }) } else { Ok(()) }
+    }
 }
 
 /// Why a closure under a lock did not run to a clean end: that of a `with`, or of a `once`.

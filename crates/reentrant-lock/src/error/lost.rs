@@ -72,7 +72,7 @@ pub enum ReleaseError {
     /// [`Once`](crate::Once); if it never does, the lock is free when the ttl ends.
     #[error(
         "lock {lock:?}: the server has not confirmed the release of fence {fence}; {}: {error}",
-        what_follows(*stays_closed)
+        what_follows(*stays_closed, error.kind().is_transient())
     )]
     Unconfirmed {
         /// The lock.
@@ -86,11 +86,19 @@ pub enum ReleaseError {
     },
 }
 
-fn what_follows(stays_closed: bool) -> &'static str {
-    if stays_closed {
-        "the lock stays closed as it should once the server has the release, and otherwise opens when the ttl ends: what was \
+fn what_follows(stays_closed: bool, is_repeated: bool) -> &'static str {
+    match (stays_closed, is_repeated) {
+        (true, true) => {
+            "the lock stays closed as it should once the server has the release, and otherwise opens when the ttl ends: what was \
          done is done, let the storage refuse a second write"
-    } else {
-        "nothing needs to be done: the lock is free once the server has the release, or when the ttl ends"
+        }
+        (true, false) => {
+            "the server will not keep the lock closed, and it opens when the ttl ends: what was done is done, let \
+         the storage refuse a second write"
+        }
+        (false, true) => {
+            "nothing needs to be done: the lock is free once the server has the release, or when the ttl ends"
+        }
+        (false, false) => "the lock is free when the ttl ends",
     }
 }

@@ -181,6 +181,22 @@ fn the_text_alone_tells_the_lock_and_the_cause() {
     }
 }
 
+/// What a server refuses for good is not repeated, so nothing is promised of it.
+#[test]
+fn a_release_that_was_refused_for_good_promises_nothing() {
+    for keeps in [false, true] {
+        for (kind, is_repeated) in
+            [(StoreErrorKind::Config, false), (StoreErrorKind::Definite, true)]
+        {
+            let (lock, fence) = (lock(), fence());
+            let error = StoreError::new(kind, CAUSE, "try again");
+            let text = ReleaseError::Unconfirmed { lock, fence, keeps, error }.to_string();
+            assert_eq!(text.contains("once the server has the release"), is_repeated, "{text}");
+            assert!(text.contains("when the ttl ends"), "{text}");
+        }
+    }
+}
+
 #[test]
 fn the_errors_of_two_withs_are_one() {
     type Two = WithError<WithError<u8>>;

@@ -32,7 +32,7 @@ pub(crate) fn holding(group: &QuorumGroup, id: AcquisitionId) -> Vec<usize> {
 }
 
 /// What a server keeps of a lock.
-fn text(server: &RedisServer, name: &str) -> Option<String> {
+pub(crate) fn text(server: &RedisServer, name: &str) -> Option<String> {
     server.query(&["GET", &format!("leasehold:{{{name}}}:lease")])
 }
 

@@ -67,7 +67,10 @@ fn servers(told: Vec<Option<ServerTold>>) -> Vec<ServerFacts> {
     let away = || StoreError::new(StoreErrorKind::Definite, "nobody answers", "start it");
     let server = |(number, told): (usize, Option<ServerTold>)| ServerFacts {
         place: format!("h{number}:6379"),
-        told: told.ok_or_else(away),
+        // Each is a server of its own.
+        told: told
+            .ok_or_else(away)
+            .map(|told| ServerTold { runs: [number.to_string()].into(), ..told }),
     };
     told.into_iter().enumerate().map(server).collect()
 }
@@ -91,6 +94,42 @@ fn the_nodes_that_count_are_counted() {
         assert_eq!(seen(&findings), Vec::from_iter(expected));
         let words = found.map_or("", |(_, words)| words);
         assert!(findings.iter().all(|one| one.what.contains(words)));
+    }
+}
+
+#[test]
+fn a_server_under_two_addresses_counts_once() {
+    let mut all = servers((0..3).map(|_| Some(of(Mark::Counts))).collect());
+    all[2].told.as_mut().unwrap().runs = ["0".to_owned(), "9".to_owned()].into();
+    let findings = quorum(&QuorumSettings::default(), &all);
+    let [same, count] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(
+        (same.severity, &*same.servers),
+        (Severity::Danger, &["h0:6379", "h2:6379"].map(String::from)[..])
+    );
+    assert!(count.what.starts_with("2 of 3"), "{count}");
+    // Of which it is not known, they are taken for two.
+    for server in &mut all {
+        server.told.as_mut().unwrap().runs.clear();
+    }
+    assert_eq!(quorum(&QuorumSettings::default(), &all), []);
+}
+
+#[test]
+fn a_node_that_does_not_tell_its_run_does_not_count() {
+    for (why, is_out) in
+        [(NotRead::Denied, true), (NotRead::Missing, true), (NotRead::Silent, false)]
+    {
+        let told = || ServerTold { info: Err(why.clone()), ..of(Mark::Missing) };
+        let mut scene = Scene::of(told());
+        scene.deployment = Deployment::Quorum(QuorumSettings::default());
+        let findings = find([boot_mark], &scene);
+        assert_eq!(findings[0].what.contains("INFO"), is_out, "{findings:?}");
+        assert_eq!(findings[0].cure.contains("wait"), !is_out, "{findings:?}");
+        let known = |_| Some(ServerTold { mark: Some(Mark::Counts), ..told() });
+        let counted = quorum(&QuorumSettings::default(), &servers((0..3).map(known).collect()));
+        let danger = is_out.then_some((Severity::Danger, Topic::Quorum, ""));
+        assert_eq!(seen(&counted), Vec::from_iter(danger));
     }
 }
 
@@ -126,7 +165,10 @@ fn a_node_that_is_out_says_for_how_long() {
         (Mark::Missing, Some("70s after")),
     ] {
         let mut scene = Scene::of(of(mark));
-        assert_eq!(find([boot_mark], &scene), [], "it is no node of a quorum");
+        // Alone, a server has no mark.
+        let alone = find([boot_mark], &scene);
+        let expected = (mark != Mark::Missing).then_some((Severity::Warning, Topic::Quorum, "P1"));
+        assert_eq!(seen(&alone), Vec::from_iter(expected));
         scene.deployment = Deployment::Quorum(QuorumSettings::default());
         let findings = find([boot_mark], &scene);
         let expected = words.map(|_| (Severity::Warning, Topic::Quorum, ""));

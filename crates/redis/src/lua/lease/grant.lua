@@ -27,8 +27,8 @@
 --                        their last change
 --   ,m<until>   behind it: until when acquisitions are marked as withdrawn, ms
 -- Layouts 1 and 2 were hashes, with their version in the field `v`. A text of a later layout must begin
--- with 'v', its version and a space. The release of usual.lua does not look at that, so the 17th
--- character of such a text must not be a space.
+-- with 'v', its version and a space, with or without letters before the space. The release of usual.lua does
+-- not look at that, so the 17th character of such a text must not be a space.
 
 -- The words of a failure.
 local function words(failure)

@@ -43,7 +43,8 @@ local function read(writes, lease, queue, waiters, withdrawn)
     -- A hash may be of an older layout. With a key of any other type, this fails as well.
     lock.layout = string.sub(field(lease, 'v') or '', 1, 20)
   elseif text then
-    lock.layout = string.match(string.sub(text, 1, 20), '^v(%d+) ')
+    -- A quorum has flags behind its version.
+    lock.layout = string.match(string.sub(text, 1, 20), '^v(%d+)%a* ')
   end
   -- A lock of another layout has no token, and is left as it is.
   if lock.layout or not text then return end
