@@ -44,7 +44,7 @@ pub(super) fn is_login(error: &RedisError) -> bool {
 /// What a failure means that a script caught and returned as text.
 pub(super) fn classify_words(text: String) -> StoreError {
     let (kind, remedy) = by_words(&text);
-    StoreError::new(kind, text, remedy).as_answer()
+    StoreError::new(kind, in_one_line(&text), remedy).as_answer()
 }
 
 /// Whether the connection that brought this error must not be used again.
@@ -58,6 +58,11 @@ pub fn spoils_connection(error: &RedisError) -> bool {
 /// Whether a replica refused a write: the next connection may find the master.
 pub(super) fn is_readonly(words: &str) -> bool {
     words.contains("READONLY")
+}
+
+/// Whether the server has no memory for a new key. It goes on with renewals, releases and looks.
+pub(super) fn is_full(refused: &StoreError) -> bool {
+    refused.is_answer() && refused.what().contains("OOM ")
 }
 
 /// A connection that could not be made: nothing was sent.
@@ -86,7 +91,8 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
 impl From<RedisError> for NotDialed {
     fn from(error: RedisError) -> Self {
         let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
-        let is_foreign = error.kind() == ErrorKind::Parse;
+        let is_foreign = error.kind() == ErrorKind::Parse
+            || carried::<StoreError>(&error).is_some_and(tls::is_foreign);
         Self { was_cut, is_foreign, ..classify_dial(&error).into() }
     }
 }
@@ -123,6 +129,11 @@ fn words_of(error: &RedisError) -> String {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
     };
+    in_one_line(&words)
+}
+
+/// Redis 6.2 ends the words of some refusals with a line break.
+fn in_one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

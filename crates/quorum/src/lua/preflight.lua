@@ -15,9 +15,9 @@ local function need(command, ...)
 end
 
 need('TIME')
+need('SET', KEYS[1], 'nobody', 'PX', 1000)
 need('DEL', unpack(KEYS))
 need('EXISTS', unpack(KEYS))
-need('SET', KEYS[1], 'nobody', 'PX', 1000)
 need('GETRANGE', KEYS[1], 0, 0)
 need('PTTL', KEYS[1])
 need('HSET', KEYS[2], 'nobody', '')

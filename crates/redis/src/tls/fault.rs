@@ -38,10 +38,16 @@ pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<
 
 /// What answers is no TLS.
 pub(super) fn foreign() -> NotDialed {
-    let what = "what answers there does not speak TLS";
-    let remedy = "without TLS, write redis://; or it may not be a Redis server";
-    let error = StoreError::new(Config, what, remedy);
+    let remedy = "without TLS, begin the address with redis instead of rediss; or it may not be a Redis server";
+    let error = StoreError::new(Config, NO_TLS, remedy);
     NotDialed { is_foreign: true, ..error.into() }
+}
+
+const NO_TLS: &str = "what answers there does not speak TLS";
+
+/// Whether an error says that what answers is no TLS.
+pub(crate) fn is_foreign(error: &StoreError) -> bool {
+    error.what() == NO_TLS
 }
 
 const LOG_MAY_SAY: &str = "the server's log may say why";
