@@ -1,7 +1,8 @@
 //! What the library says of its functions, in the words of this program.
 
 /// For a login that is missing or refused.
-const OTHER_LOGIN: &str = "for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
+const OTHER_LOGIN: &str =
+    "for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
 
 /// Words of the library, and what a user of this program can do in their place. Longer ones come before those
 /// that are a part of them.
@@ -35,6 +36,7 @@ const WORDS: &[(&str, &str)] = &[
     ),
     ("choose a shorter ttl, or a longer longest_ttl in every process", "choose a shorter --ttl"),
     ("use wait_forever() to wait without a limit", "write --wait-forever to wait without a limit"),
+    ("; a slow network needs a longer connect_timeout()", ""),
     ("with locks.all(),", "by one run with all their names,"),
     ("FenceSettings::retention, leasehold run --retention", "leasehold run --retention"),
 ];
@@ -67,7 +69,9 @@ mod tests {
                 let text = fs::read_to_string(&path).unwrap();
                 let code = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
                 let is_comment = |line: &&str| line.trim_start().starts_with("//");
-                all.push(code.lines().filter(|line| !is_comment(line)).collect::<Vec<_>>().join("\n"));
+                all.push(
+                    code.lines().filter(|line| !is_comment(line)).collect::<Vec<_>>().join("\n"),
+                );
             }
         }
     }
@@ -87,9 +91,9 @@ mod tests {
         let texts = line.split('"').skip(1).step_by(2);
         let speaks = |text: &&str| {
             text.contains(' ')
-                && text.match_indices("()").any(|(at, _)| {
-                    at > 0 && text.as_bytes()[at - 1].is_ascii_lowercase()
-                })
+                && text
+                    .match_indices("()")
+                    .any(|(at, _)| at > 0 && text.as_bytes()[at - 1].is_ascii_lowercase())
         };
         texts.filter(speaks).collect()
     }
@@ -99,9 +103,12 @@ mod tests {
         for source in library() {
             for text in source.lines().flat_map(of_functions) {
                 let ours = of_program(text);
-                let is_told = ours.contains("()") && !NEVER.iter().any(|never| ours.contains(never));
+                let is_told =
+                    ours.contains("()") && !NEVER.iter().any(|never| ours.contains(never));
                 // Lua of a script, and what the compiler says.
-                let is_code = ours.contains("local ") || ours.contains("`acquire()`") || ours.contains("a lock has no");
+                let is_code = ours.contains("local ")
+                    || ours.contains("`acquire()`")
+                    || ours.contains("a lock has no");
                 assert!(!is_told || is_code, "add this to WORDS: {ours}");
             }
         }

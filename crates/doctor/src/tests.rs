@@ -8,8 +8,8 @@ use leasehold_redis::Endpoint;
 use crate::{
     ClockOffset, Expected, Finding, Severity, Topic,
     facts::{
-        Connections, Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, SentinelsTold, ServerTold,
-        WatchedMaster,
+        Connections, Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, SentinelsTold,
+        ServerTold, WatchedMaster,
     },
     rules::Case,
     values::{config, text},

@@ -161,8 +161,7 @@ impl Subscriber {
 }
 
 /// What to do if a server that answers other commands does not answer `SUBSCRIBE`.
-pub const NOT_SUBSCRIBED: &str =
-    "let a proxy before the server pass subscriptions on, or go around it; else check server and network";
+pub const NOT_SUBSCRIBED: &str = "let a proxy before the server pass subscriptions on, or go around it; else check server and network";
 
 /// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it,
 /// which may have worked before.

@@ -101,7 +101,10 @@ fn a_key_that_is_not_supported_is_not_told_as_damaged() {
     assert!(made.expect("openssl is there").status.success());
     let options = ["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &key];
     let text = run(&server.url(), &options).complaint(78).to_owned();
-    assert!(text.contains("is of a kind that is not supported") && text.contains("P-384"), "{text}");
+    assert!(
+        text.contains("is of a kind that is not supported") && text.contains("P-384"),
+        "{text}"
+    );
 }
 
 /// No option is for the login of Sentinels.

@@ -15,7 +15,8 @@ use super::{
 use crate::{
     Diagnosis, Expected,
     facts::{
-        Connections, Deployment, Facts, NamedMaster, SentinelFacts, SentinelsTold, ServerFacts, ServerTold,
+        Connections, Deployment, Facts, NamedMaster, SentinelFacts, SentinelsTold, ServerFacts,
+        ServerTold,
     },
 };
 

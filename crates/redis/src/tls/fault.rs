@@ -111,7 +111,7 @@ fn alerted(given: TlsGiven, alert: AlertDescription) -> Told {
             "the server ended the TLS handshake: it may ask for a client certificate, or have no cipher in common with \
              this client"
                 .into(),
-            give,
+            format!("{give}; or {ALLOW_CIPHERS}"),
         ),
         Of::ProtocolVersion | Of::InsufficientSecurity | Of::HandshakeFailure => no_version(),
         Of::CertificateRequired
@@ -150,9 +150,14 @@ fn alerted(given: TlsGiven, alert: AlertDescription) -> Told {
     }
 }
 
+const ALLOW_CIPHERS: &str = "let the server have a key of RSA, ECDSA (P-256 or P-384) or Ed25519, and in its `tls-ciphers` ECDHE with AES-GCM \
+     or ChaCha20";
+
 fn no_version() -> Told {
     let what = "server and client have no version of TLS or no cipher in common";
-    (Config, what.into(), "allow TLSv1.2 or TLSv1.3 in the server's `tls-protocols`".into())
+    let remedy =
+        format!("allow TLSv1.2 or TLSv1.3 in the server's `tls-protocols`; and {ALLOW_CIPHERS}");
+    (Config, what.into(), remedy)
 }
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ impl TlsSettings {
                 return Ok(());
             };
             let what = format!("{setting} is given, and the address {address} is one without TLS");
-            let remedy = "begin the address with rediss instead of redis, or leave the settings of TLS out";
+            let remedy =
+                "begin the address with rediss instead of redis, or leave the settings of TLS out";
             return Err(StoreError::new(StoreErrorKind::Config, what, remedy));
         }
         self.read().map(drop)

@@ -8,8 +8,8 @@ use crate::{
     Severity, Topic,
     facts::{Connections, Deployment, Fields, NotRead, RoundTrips},
     rules::server::{
-        acknowledgements, clock, connections, disk, eviction, failed_save, latency, masters, restart, scripts,
-        subscription,
+        acknowledgements, clock, connections, disk, eviction, failed_save, latency, masters,
+        restart, scripts, subscription,
     },
     tests::{Scene, disks, healthy, info, replicas, seen, set},
 };
