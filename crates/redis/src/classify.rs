@@ -42,9 +42,9 @@ pub(super) fn is_login(error: &RedisError) -> bool {
 }
 
 /// What a failure means that a script caught and returned as text.
-pub(super) fn classify_words(text: String) -> StoreError {
-    let (kind, remedy) = by_words(&text);
-    StoreError::new(kind, in_one_line(&text), remedy).as_answer()
+pub(super) fn classify_words(text: &str) -> StoreError {
+    let (kind, remedy) = by_words(text);
+    StoreError::new(kind, in_one_line(text), remedy).as_answer()
 }
 
 /// Whether the connection that brought this error must not be used again.

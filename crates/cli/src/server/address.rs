@@ -47,8 +47,8 @@ pub(crate) fn address(
 }
 
 fn has_password_of_sentinels(address: &RedisAddress) -> bool {
-    let sentinels = address.sentinels().into_iter().flat_map(|group| &group.sentinels);
-    sentinels.map(|one| one.redis_settings()).any(|login| login.password().is_some())
+    let mut sentinels = address.sentinels().into_iter().flat_map(|group| &group.sentinels);
+    sentinels.any(|one| one.redis_settings().password().is_some())
 }
 
 #[cfg(test)]

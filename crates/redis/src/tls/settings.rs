@@ -35,7 +35,8 @@ impl TlsSettings {
     pub(crate) fn check(&self, address: &RedisAddress) -> Result<(), StoreError> {
         if !matches!(address.info().addr(), ConnectionAddr::TcpTls { .. }) {
             let ca = self.root_ca.as_ref().map(|_| self.names.ca);
-            let Some(setting) = ca.or(self.client.as_ref().map(|_| self.names.certificate)) else {
+            let Some(setting) = ca.or_else(|| self.client.as_ref().map(|_| self.names.certificate))
+            else {
                 return Ok(());
             };
             let what = format!("{setting} is given, and the address {address} is one without TLS");
