@@ -207,7 +207,7 @@ impl LockRuntime {
     /// within a second while commands are sent, and otherwise within 5 s.
     ///
     /// A server that answers with errors, because it is full or loads its data, counts as one that
-    /// answers.
+    /// answers; one that refuses the login, a right or the version does not.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

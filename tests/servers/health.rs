@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use leasehold::{
     LockRuntime, Strictness,
+    redis::Credentials,
     time::{Clock, SystemClock},
 };
 use leasehold_testkit::{
@@ -70,4 +71,28 @@ async fn an_idle_runtime_is_green_while_its_server_answers() {
         wait::until("green", || locks.health().is_ready()).await;
         assert!(locks.health().error.is_none());
     }
+}
+
+/// A service is not to get requests that each fail until somebody mends the server or the settings.
+#[tokio::test]
+async fn a_server_that_refuses_for_good_is_not_ready_until_it_is_mended() {
+    let server = RedisServer::builder().tcp().start();
+    server.command(&["ACL", "SETUSER", "app", "on", ">s3cret", "~*", "&*", "+@all", "-evalsha"]);
+    let refused = |url: &str| LockRuntime::connect_lazy(url).expect("an address");
+    let wrong = refused(&server.url_with("app", "wrong", 0));
+    let given = LockRuntime::builder().credentials(|| async { Ok(Credentials::new("app", "old")) });
+    let given = given.connect_lazy(&server.url()).expect("an address");
+    let denied = refused(&server.url_with("app", "s3cret", 0));
+    for locks in [&wrong, &given, &denied] {
+        wait::until("the first answer", || locks.health().error.is_some()).await;
+        for _ in 0..10 {
+            let health = locks.health();
+            assert!(!health.is_ready(), "{health}");
+            assert!(health.to_string().starts_with("the server refuses; "), "{health}");
+            drop(locks.lock("a").expect("a name").try_acquire().await.expect_err("refused"));
+        }
+    }
+    server.command(&["ACL", "SETUSER", "app", "+evalsha"]);
+    wait::until("the right was granted", || denied.health().is_ready()).await;
+    assert!(denied.health().error.is_none());
 }

@@ -10,6 +10,7 @@ use crate::{
     args::{DoctorArgs, ServerArgs},
     ending::CliError,
     json,
+    library::of_program,
     output::write_out,
     server,
 };
@@ -21,7 +22,7 @@ pub(crate) async fn doctor(args: &ServerArgs, what: &DoctorArgs) -> Result<u8, C
     if what.json {
         json::write(&document(&diagnosis))?;
     } else {
-        write_out(format!("{diagnosis}\n").as_bytes())?;
+        write_out(format!("{}\n", of_program(&diagnosis.to_string())).as_bytes())?;
     }
     Ok(match diagnosis.worst() {
         None | Some(Severity::Notice) => 0,
@@ -44,8 +45,8 @@ fn finding(finding: &Finding) -> Value {
         "topic": finding.topic.as_label(),
         "promises": finding.promises.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "servers": finding.servers,
-        "found": finding.what,
-        "cure": finding.cure,
+        "found": of_program(&finding.what),
+        "cure": of_program(&finding.cure),
     })
 }
 

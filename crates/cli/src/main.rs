@@ -7,6 +7,7 @@ mod durations;
 mod ending;
 mod health;
 mod json;
+mod library;
 mod list;
 mod manual;
 mod output;

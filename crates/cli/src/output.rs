@@ -2,7 +2,10 @@
 
 use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
 
-use crate::ending::{Cause, CliError};
+use crate::{
+    ending::{Cause, CliError},
+    library::of_program,
+};
 
 /// Who reads the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,7 @@ pub(crate) fn write_err(text: &str) {
 
 /// Writes one line for people to the standard error.
 pub(crate) fn tell(text: &str) {
+    let text = of_program(text);
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     write_err(&format!("leasehold: {}\n", lines.join(" ")));
 }

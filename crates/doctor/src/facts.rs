@@ -83,6 +83,8 @@ pub(crate) struct ServerTold {
     pub(crate) version: String,
     /// The ids of the runs to which several connections to the address lead; empty if they are unknown.
     pub(crate) runs: BTreeSet<String>,
+    /// How many of these connections there are.
+    pub(crate) connections: Connections,
     /// The fields of `INFO`.
     pub(crate) info: Reading<Fields>,
     /// What share of its keys belongs to locks, if there are many and they may be looked at.
@@ -102,6 +104,21 @@ pub(crate) struct ServerTold {
     pub(crate) node: Option<Reading<ClusterTold>>,
     /// What the boot mark of a quorum says, if it could be read; only a node of one has it.
     pub(crate) mark: Option<Mark>,
+}
+
+/// Connections to one address, made at one time: a balancer spreads them, and a server that is about to be full
+/// refuses some.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    /// How many the server took.
+    pub(crate) made: usize,
+    /// Why one was not made.
+    pub(crate) failed: Option<StoreError>,
+}
+
+impl Connections {
+    /// How many are tried.
+    pub(crate) const TRIED: usize = 4;
 }
 
 impl ServerTold {
@@ -287,7 +304,7 @@ pub(crate) struct SentinelsTold {
 pub(crate) struct SentinelFacts {
     pub(crate) place: String,
     /// What it knows of the master of that name, if it knows one; or why it did not answer.
-    pub(crate) told: Result<Option<NamedMaster>, String>,
+    pub(crate) told: Result<Option<NamedMaster>, StoreError>,
 }
 
 /// The master that a Sentinel names.

@@ -8,8 +8,8 @@ use leasehold_redis::Endpoint;
 use crate::{
     ClockOffset, Expected, Finding, Severity, Topic,
     facts::{
-        Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, SentinelsTold, ServerTold,
-        WatchedMaster,
+        Connections, Deployment, Fields, NamedMaster, RoundTrips, SentinelFacts, SentinelsTold,
+        ServerTold, WatchedMaster,
     },
     rules::Case,
     values::{config, text},
@@ -88,6 +88,7 @@ pub(super) fn healthy() -> ServerTold {
     ServerTold {
         version: "redis 7.0.15".into(),
         runs: BTreeSet::from(["a".to_owned()]),
+        connections: Connections { made: Connections::TRIED, failed: None },
         info: Ok(info("connected_slaves:0\r\naof_last_write_status:ok\r\n")),
         settings: Ok(Fields(values.into())),
         locks: None,

@@ -44,9 +44,9 @@ pub(super) fn is_login(error: &RedisError) -> bool {
 }
 
 /// What a failure means that a script caught and returned as text.
-pub(super) fn classify_words(text: String) -> StoreError {
-    let (kind, remedy) = by_words(&text);
-    StoreError::new(kind, text, remedy).as_answer()
+pub(super) fn classify_words(text: &str) -> StoreError {
+    let (kind, remedy) = by_words(text);
+    StoreError::new(kind, in_one_line(text), remedy).as_answer()
 }
 
 /// Whether the connection that brought this error must not be used again.
@@ -60,6 +60,11 @@ pub fn spoils_connection(error: &RedisError) -> bool {
 /// Whether a replica refused a write: the next connection may find the master.
 pub(super) fn is_readonly(words: &str) -> bool {
     words.contains("READONLY")
+}
+
+/// Whether the server has no memory for a new key. It goes on with renewals, releases and looks.
+pub(super) fn is_full(refused: &StoreError) -> bool {
+    refused.is_answer() && refused.what().contains("OOM ")
 }
 
 /// A connection that could not be made: nothing was sent.
@@ -117,7 +122,8 @@ const NO_ADDRESS: &str = "lookup address";
 impl From<RedisError> for NotDialed {
     fn from(error: RedisError) -> Self {
         let was_cut = error.is_connection_dropped() && !error.is_connection_refusal();
-        let is_foreign = error.kind() == ErrorKind::Parse;
+        let is_foreign = error.kind() == ErrorKind::Parse
+            || carried::<StoreError>(&error).is_some_and(tls::is_foreign);
         Self { was_cut, is_foreign, ..classify_dial(&error).into() }
     }
 }
@@ -127,7 +133,7 @@ fn not_connected(error: &RedisError, text: &str) -> &'static str {
     const BY_WORDS: [(&str, &str); 3] = [
         ("No such file", "check that the server runs and the path of its socket is right"),
         ("Permission denied", "let this process read and write the server's socket"),
-        (NO_ADDRESS, "correct the host of the address, or check the name server"),
+        (NO_ADDRESS, NO_SUCH_HOST),
     ];
     match BY_WORDS.iter().find(|(words, _)| text.contains(words)) {
         Some((_, remedy)) => remedy,
@@ -154,9 +160,15 @@ fn words_of(error: &RedisError) -> String {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
     };
+    in_one_line(&words)
+}
+
+/// Redis 6.2 ends the words of some refusals with a line break.
+fn in_one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+pub(super) const NO_SUCH_HOST: &str = "correct the host of the address, or check the name server";
 const LOG_IN: &str = "give the address a user and password that the server accepts";
 const LET_IN: &str =
     "set a password, or correct `bind` and `protected-mode` in the server's configuration";
@@ -170,6 +182,8 @@ const NO_PASSWORD: &str = "take the password out of the address, or set one on t
 const WAIT: &str = "the server refuses writes for now; it is retried where the caller waits";
 const NOT_A_LOCK: &str = "another program uses the key, or somebody changed it; delete the key, or choose another \
      namespace";
+const FOREIGN_KEY: &str = "another program uses the key, of a lock one of `<namespace>:{<lock>}:lease`, `:queue`, `:waiters` and \
+     `:withdrawn`; choose another namespace or name, or delete the key";
 const CLUSTER: &str = "the server is a node of a Redis Cluster; write redis+cluster://host,host,host, with some of its nodes";
 const CROSS_SLOT: &str = "give all keys of a script one hash tag, as in orders:{42}:log";
 pub(super) const SEE_LOG: &str = "see the server's log";
@@ -182,7 +196,7 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
     /// Words of a refusal, what it means, what to do.
     const REFUSALS: &[(&[&str], StoreErrorKind, &str)] = &[
         (&["not that of a lock"], Corrupt, NOT_A_LOCK),
-        (&["WRONGTYPE"], Corrupt, "another program uses the key; choose another namespace or name"),
+        (&["WRONGTYPE"], Corrupt, FOREIGN_KEY),
         (&["NOPERM", "has no permissions", "can't run this command"], Config, GRANT_RIGHTS),
         (&["can't access at least one of the keys"], Config, GRANT_RIGHTS),
         // The second from Redis 7.2 on, and in Valkey.
@@ -223,7 +237,12 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
             Definite,
             "start the replicas that are missing, or lower min-replicas-to-write",
         ),
-        (&["MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"], Definite, WAIT),
+        (
+            &["CLUSTERDOWN"],
+            Definite,
+            "a slot of the Cluster has no owner, or its masters do not reach each other; see CLUSTER NODES and CLUSTER INFO",
+        ),
+        (&["MASTERDOWN", "TRYAGAIN"], Definite, WAIT),
         // A master is demoted while a connection waits for replicas.
         (&["UNBLOCKED", "cannot be used with replica instances"], Indeterminate, WAIT),
         (&["server's clock shows"], Definite, "set the clock of the server's machine"),

@@ -201,13 +201,13 @@ impl RedisConfig {
         self.node.is_some()
     }
 
-    /// As [`check`](Self::check), with an error of a store. Certificates are read and checked, too, but not for
-    /// a node of a Cluster: it is opened later, and they have been fit before.
+    /// As [`check`](Self::check), with an error of a store. Certificates are read and checked, too, and whether
+    /// the address uses them; but not for a node of a Cluster: it is opened later, and they have been fit before.
     pub(super) fn checked(&self) -> Result<(), StoreError> {
         self.check().map_err(|error| {
             StoreError::new(StoreErrorKind::Config, error.to_string(), "correct the setting")
         })?;
-        if self.node.is_none() { self.tls.check() } else { Ok(()) }
+        if self.node.is_none() { self.tls.check(&self.address) } else { Ok(()) }
     }
 
     /// The certificate authority to trust for `rediss://`, in PEM. Default: the system's.

@@ -273,7 +273,7 @@ impl Connection {
         let Some(words) = refusal(&answer) else { return Ok(answer) };
         // An answer is awaited only until there is another master.
         let ConnectionInner { dialer, .. } = &*self.0;
-        Err(dialer.named_in(dialer.route.epochs().now(), classify_words(words)))
+        Err(dialer.named_in(dialer.route.epochs().now(), classify_words(&words)))
     }
 
     /// The error of a command that others took along and that is not answered by its own deadline.

@@ -279,7 +279,7 @@ pub(super) fn inspect(
 
 fn inspection(value: &Value) -> Result<Inspection, StoreError> {
     if let Some(words) = refusal(value) {
-        return Err(classify_words(words));
+        return Err(classify_words(&words));
     }
     let reply = ScriptReply::new(value)?;
     match reply.word() {
@@ -287,7 +287,7 @@ fn inspection(value: &Value) -> Result<Inspection, StoreError> {
         // The script passes on what stands in the text: an id or a number that is none is foreign.
         b"held" => lease_record(&reply)
             .map(Inspection::Held)
-            .map_err(|_| classify_words("WRONGTYPE the text is not that of a lock".into())),
+            .map_err(|_| classify_words("WRONGTYPE the text is not that of a lock")),
         _ => Err(reply.trouble()),
     }
 }

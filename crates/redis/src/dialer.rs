@@ -16,12 +16,12 @@ use redis::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
-    classify::{NOT_THERE, classify_dial, is_readonly},
+    classify::{NO_SUCH_HOST, NOT_THERE, classify_dial, is_readonly},
     cluster::unknown_node,
     config::{NodeSettings, RedisConfig},
     liveness::Epoch,
     login::Login,
-    not_dialed::NotDialed,
+    not_dialed::{NOT_IN_TIME, NotDialed},
     one_master::{Witness, run_of},
     role::{REPLICA, check_server},
     route::Route,
@@ -174,8 +174,8 @@ impl Dialer {
         let Some(teller) = self.node.as_ref().and_then(|node| node.announced_to.as_ref()) else {
             return error;
         };
-        let is_out_of_reach =
-            error.kind() == StoreErrorKind::Definite && error.remedy() == NOT_THERE;
+        let is_out_of_reach = error.kind() == StoreErrorKind::Definite
+            && [NOT_THERE, NOT_IN_TIME, NO_SUCH_HOST].contains(&error.remedy());
         if error.is_answer() || !is_out_of_reach {
             return error;
         }
@@ -260,7 +260,10 @@ fn tcp_settings() -> TcpSettings {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use leasehold_core::SystemClock;
+    use redis::RedisError;
 
     use super::*;
 
@@ -274,6 +277,10 @@ mod tests {
         let out_of_reach = told(NotDialed::in_time().error);
         assert!(out_of_reach.contains("as other:1 says"), "{out_of_reach}");
         assert!(out_of_reach.contains("cluster-announce-ip"), "{out_of_reach}");
+        let lost =
+            io::Error::other("failed to lookup address information: Name or service not known");
+        let unknown = told(NotDialed::from(RedisError::from(lost)).error);
+        assert!(unknown.contains("cluster-announce-hostname"), "{unknown}");
         let ended = told(NotDialed::ended().error);
         assert!(ended.contains("maxclients") && !ended.contains("announce"), "{ended}");
     }

@@ -7,6 +7,8 @@ use redis::RedisError;
 
 /// What to do about a server that does not answer.
 pub const NOT_THERE: &str = "check that the server runs and the address is right";
+/// The same if it may be slow.
+pub(super) const NOT_IN_TIME: &str = "check that the server runs and the address is right; a slow network needs a longer connect_timeout()";
 pub(super) const SHUT: &str = "it may have reached its maxclients, expect TLS (rediss://), be a proxy that does not know HELLO, or \
      may not be a Redis server";
 
@@ -54,7 +56,7 @@ impl NotDialed {
     /// The deadline came first.
     pub(super) fn in_time() -> Self {
         let what = "cannot connect to Redis: no connection could be made in time";
-        StoreError::new(Definite, what, NOT_THERE).into()
+        StoreError::new(Definite, what, NOT_IN_TIME).into()
     }
 }
 

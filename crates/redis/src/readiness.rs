@@ -12,7 +12,7 @@ use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
 use super::{
     acknowledge::refused,
-    classify::{classify, classify_dial, no_runtime, not_in_time},
+    classify::{classify, classify_dial, is_full, no_runtime, not_in_time},
     cluster::is_elsewhere,
     command::{LockCommand, Preamble},
     config::RedisConfig,
@@ -72,9 +72,12 @@ impl Readiness {
         }
         // Boxed: otherwise the future of every command would have room for it.
         let attempt = Box::pin(within(&*self.dialer.clock, deadline, self.attempt())).await;
-        attempt.unwrap_or_else(|| {
-            not_in_time().map_err(|error| self.dialer.announced(self.dialer.named(error)))
-        })
+        match attempt {
+            // It says so to each command that needs memory, and serves the others.
+            Some(Err(error)) if is_full(&error) => Ok(()),
+            Some(attempt) => attempt,
+            None => not_in_time().map_err(|error| self.dialer.announced(self.dialer.named(error))),
+        }
     }
 
     /// As [`by`](Self::by), however long it takes.

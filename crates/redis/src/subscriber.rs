@@ -15,7 +15,7 @@ use tokio::{runtime::Handle, select, sync::Notify, task::JoinSet};
 
 use super::{
     channel::Channel,
-    classify::{NOT_THERE, spoils_connection},
+    classify::spoils_connection,
     cluster::is_elsewhere,
     decode,
     dialer::{Dialed, Dialer},
@@ -160,6 +160,9 @@ impl Subscriber {
     }
 }
 
+/// What to do if a server that answers other commands does not answer `SUBSCRIBE`.
+pub const NOT_SUBSCRIBED: &str = "let a proxy before the server pass subscriptions on, or go around it; else check server and network";
+
 /// Makes a connection that brings what is published on a channel. `verb` is the command that subscribes to it,
 /// which may have worked before.
 pub(super) async fn subscribe(
@@ -186,8 +189,9 @@ pub(super) async fn subscribe(
         Ok(new)
     };
     let subscribed = within(clock, deadline, Box::pin(subscribing)).await.unwrap_or_else(|| {
-        let what = "cannot subscribe: the server did not answer in time";
-        Err(StoreError::new(StoreErrorKind::Definite, what, NOT_THERE))
+        // To connect has a deadline of its own.
+        let what = format!("cannot subscribe: {verb} was not answered in time");
+        Err(StoreError::new(StoreErrorKind::Definite, what, NOT_SUBSCRIBED))
     });
     subscribed.map_err(|error| dialer.named(error.by(deadline, clock.now())))
 }

@@ -3,7 +3,7 @@
 use leasehold_core::StoreError;
 use redis::{Client, ConnectionInfo, RedisError};
 
-use crate::{classify::classify_dial, not_dialed::NotDialed};
+use crate::{address::RedisAddress, classify::classify_dial, not_dialed::NotDialed};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsSettings {
@@ -17,9 +17,13 @@ pub(crate) fn told(_: TlsGiven, _: bool, _: &RedisError) -> Option<NotDialed> {
     None
 }
 
+pub(crate) fn is_foreign(_: &StoreError) -> bool {
+    false
+}
+
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with TLS there are settings")]
 impl TlsSettings {
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, _: &RedisAddress) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -132,12 +132,26 @@ async fn the_certificate_of_an_authority_as_that_of_a_server_is_told() {
 }
 
 #[tokio::test]
+async fn certificates_for_an_address_without_tls_are_refused() {
+    let server = RedisServer::builder().tls().start();
+    let ca = server.ca_pem().expect("an authority");
+    for url in ["redis://h", "redis+unix:///s", "redis+quorum://a,b,c", "redis+cluster://a,b"] {
+        let builder = patient::builder().tls_root_ca(ca);
+        let (kind, text) = refusal(builder.clone(), url).await;
+        assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
+        names(&text, &["tls_root_ca()", "without TLS", "rediss"]);
+        let lazy = builder.connect_lazy(url).map(drop).expect_err("no TLS").to_string();
+        names(&lazy, &["tls_root_ca()", "without TLS"]);
+    }
+}
+
+#[tokio::test]
 async fn a_server_without_tls_is_told_without_a_secret() {
     let server = RedisServer::builder().tcp().start();
     let url = server.url_with("app", "s3cret", 0).replace("redis://", "rediss://");
     let (kind, text) = refusal(patient::builder(), &url).await;
     assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
-    names(&text, &["does not speak TLS", "write redis://"]);
+    names(&text, &["does not speak TLS", "redis instead of rediss"]);
     assert_eq!(server.calls("hello"), 0);
     // One that does not answer is not told as one without TLS.
     server.stop_signal();

@@ -129,6 +129,20 @@ async fn every_command_refuses_a_key_of_another_type() {
     assert_eq!(digest(&server), before);
 }
 
+/// Such a lock cannot be had, so it is not told as free; the error names the keys.
+#[tokio::test]
+async fn a_look_at_a_free_lock_tells_of_every_key_of_another_type() {
+    let server = RedisServer::start();
+    let calls = calls(&store_on(&server).await);
+    for (key, put) in [(QUEUE, "SET"), (WITHDRAWN, "SET"), (WAITERS, "SET"), (WAITERS, "RPUSH")] {
+        server.flush_all();
+        assert!(matches!(calls.inspect().await, Ok(Inspection::Free { .. })), "{key}");
+        server.command(&[put, key, "x"]);
+        let error = calls.inspect().await.expect_err(key);
+        assert_says_of_lock(&error, Corrupt, "WRONGTYPE", "`:withdrawn`");
+    }
+}
+
 /// What stands there says nothing of the lease that was there.
 #[tokio::test]
 async fn no_command_takes_a_key_of_another_layout_for_the_end_of_a_lease() {

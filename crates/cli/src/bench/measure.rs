@@ -51,7 +51,7 @@ impl Runtimes {
 async fn runtime(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     let (builder, address) = server::settings(args, "leasehold-bench")?;
     let fencing = FenceSettings::default().retention(FenceSettings::MIN_RETENTION);
-    server::connect(builder.fencing(fencing.map_err(CliError::usage)?), address).await
+    server::connect_serving(builder.fencing(fencing.map_err(CliError::usage)?), address).await
 }
 
 /// All parts, each with its name in JSON and in words.

@@ -28,12 +28,27 @@ pub(crate) fn address(
         CliError::usage(format!("{from}: {error}{login}"))
     })?;
     if from == "--url" && address.has_password() {
+        // Sentinels have a password of their own, for which there is no option.
+        let instead = if has_password_of_sentinels(&address) {
+            "give the whole address by REDIS_URL, because the password of Sentinels is read from there alone; that of \
+             the server may come by REDIS_PASSWORD or --password-file, too"
+                .into()
+        } else {
+            format!(
+                "write --url {address}, and give the password by REDIS_PASSWORD or --password-file, or the whole \
+                 address by REDIS_URL"
+            )
+        };
         return Err(CliError::usage(format!(
-            "--url: every user of this machine can read a password there: write --url {address}, and give the \
-             password by REDIS_PASSWORD or --password-file, or the whole address by REDIS_URL; and change the password"
+            "--url: every user of this machine can read a password there: {instead}; and change the password"
         )));
     }
     Ok(address)
+}
+
+fn has_password_of_sentinels(address: &RedisAddress) -> bool {
+    let mut sentinels = address.sentinels().into_iter().flat_map(|group| &group.sentinels);
+    sentinels.any(|one| one.redis_settings().password().is_some())
 }
 
 #[cfg(test)]
@@ -78,6 +93,8 @@ mod tests {
             assert_eq!(failure.cause, Cause::Usage);
             assert!(failure.text.contains("REDIS_PASSWORD"), "{}", failure.text);
             assert!(!failure.text.contains("hush"), "{}", failure.text);
+            let leads_to_url = failure.text.contains("whole address by REDIS_URL, because");
+            assert_eq!(leads_to_url, url.contains("sentinel_pass"), "{}", failure.text);
         }
     }
 }

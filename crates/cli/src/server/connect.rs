@@ -96,27 +96,35 @@ pub(crate) async fn connect(
     builder: LockRuntimeBuilder,
     address: RedisAddress,
 ) -> Result<LockRuntime, CliError> {
+    let (shown, again) = (address.to_string(), builder.clone());
+    let connected = match builder.connect(address.clone()).await {
+        // It serves looks, renewals and the ends of leases; an acquire waits, and says so at its end.
+        Err(ConnectError::Store(refused)) if refused.what().contains("OOM ") => {
+            again.connect_lazy(address)
+        }
+        connected => connected,
+    };
+    connected.map_err(|error| told(error, &shown))
+}
+
+/// The same to a server that locks can be had of now: one that is full is refused.
+pub(crate) async fn connect_serving(
+    builder: LockRuntimeBuilder,
+    address: RedisAddress,
+) -> Result<LockRuntime, CliError> {
     let shown = address.to_string();
     builder.connect(address).await.map_err(|error| told(error, &shown))
 }
 
 /// A failed connection, with the address and what to write.
 fn told(error: ConnectError, address: &str) -> CliError {
-    const OTHER_LOGIN: &str = "; for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
-    let (what, of_config) = match &error {
-        ConnectError::Store(error)
-            if error.is_refused_login() || error.what().contains("(NOAUTH)") =>
-        {
-            (error.what().to_owned(), OTHER_LOGIN)
-        }
-        _ => (error.to_string(), ""),
-    };
+    let what = error.to_string();
     let failure = CliError::from(error);
     let advice = match failure.cause {
         Cause::Unreachable => {
             "; another address is written as --url redis://HOST:6379, or into REDIS_URL"
         }
-        Cause::Config => of_config,
+        Cause::Config => "",
         _ => return failure,
     };
     CliError { text: format!("cannot use {address}: {what}{advice}"), ..failure }
@@ -133,6 +141,12 @@ pub(crate) fn lazily(args: &ServerArgs) -> Result<LockRuntime, CliError> {
 pub(crate) async fn connected(args: &ServerArgs) -> Result<LockRuntime, CliError> {
     let (builder, address) = settings(args, "leasehold")?;
     connect(builder, address).await
+}
+
+/// As [`connected`], to a server that locks can be had of now.
+pub(crate) async fn serving(args: &ServerArgs) -> Result<LockRuntime, CliError> {
+    let (builder, address) = settings(args, "leasehold")?;
+    connect_serving(builder, address).await
 }
 
 /// The tokio runtime of a command: one thread, which does little.

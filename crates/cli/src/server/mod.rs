@@ -4,4 +4,6 @@ mod address;
 mod connect;
 mod password;
 
-pub(crate) use connect::{connect, connected, lazily, namespace, settings, tokio};
+pub(crate) use connect::{
+    connect, connect_serving, connected, lazily, namespace, serving, settings, tokio,
+};

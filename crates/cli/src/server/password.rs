@@ -1,5 +1,5 @@
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     path::Path,
 };
@@ -16,7 +16,12 @@ pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
         let what = format!("cannot be read ({error}): name a file that this user may read");
         unusable(OPTION, path, &what)
     };
-    // Reads one byte too many, to notice a file that is too long, and no more: `/dev/zero` has no end.
+    // A pipe gives its text once, and blocks until then; a device may have no end.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        let what = "is a pipe, a folder or a device: name a file, it is read again for each connection; or set REDIS_PASSWORD";
+        return Err(unusable(OPTION, path, what));
+    }
+    // Reads one byte too many, to notice a file that is too long, and no more.
     let mut password = String::new();
     let file = File::open(path).map_err(failed)?;
     file.take(LONGEST + 1).read_to_string(&mut password).map_err(failed)?;
@@ -37,8 +42,6 @@ fn unusable(option: &str, file: &Path, what: &str) -> CliError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::ending::Cause;
 
@@ -47,9 +50,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         assert_eq!(in_file(&path).unwrap_err().cause, Cause::Config);
+        assert!(in_file(folder.path()).unwrap_err().text.contains("a folder"));
         fs::write(&path, "\n").unwrap();
         assert!(in_file(&path).unwrap_err().text.contains("empty"));
-        assert!(in_file(Path::new("/dev/zero")).unwrap_err().text.contains("longer"));
+        assert!(in_file(Path::new("/dev/zero")).unwrap_err().text.contains("a device"));
+        fs::write(&path, "x".repeat(65_537)).unwrap();
+        assert!(in_file(&path).unwrap_err().text.contains("longer"));
         fs::write(&path, " hush hush \r\n").unwrap();
         assert_eq!(in_file(&path).unwrap(), " hush hush ");
     }

@@ -52,7 +52,7 @@ fn arguments_that_are_not_understood_are_named() {
 fn values_that_the_library_refuses_are_named() {
     let server = RedisServer::start();
     for (words, says) in [
-        (&["run", "--min-hold", "25h", LOCK, "--", "touch", "/never"][..], "min_hold"),
+        (&["run", "--min-hold", "25h", LOCK, "--", "touch", "/never"][..], "--min-hold"),
         (&["run", "--once", "25h", LOCK, "--", "touch", "/never"], "window"),
         (&["ls", ""], "pattern"),
         (&["show", ""], "empty"),

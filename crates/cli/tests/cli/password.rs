@@ -97,3 +97,19 @@ fn another_failure_of_the_configuration_gets_no_advice_about_logins() {
     let text = ended.complaint(78);
     assert!(text.contains("database") && !text.contains("login"), "{text}");
 }
+
+/// A pipe gives its text once, and is read for each connection; one that nobody writes to blocks.
+#[test]
+fn a_password_file_that_is_no_file_is_refused_at_once() {
+    let server = server();
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for file in [pipe.to_str().unwrap(), folder.path().to_str().unwrap(), "/dev/zero"] {
+        let words = ["--password-file", file, "ls"];
+        let ended = finished(leasehold(words).env("REDIS_URL", server.url()));
+        let text = ended.complaint(78);
+        assert!(text.contains("is a pipe, a folder or a device"), "{text}");
+        assert!(text.contains("REDIS_PASSWORD"), "{text}");
+    }
+}

@@ -1,8 +1,11 @@
 //! Servers and certificates that are set up wrong: the line says what to change, in the words of this program.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{
+    RedisServer, SentinelGroup,
+    proxy::{Action, FaultProxy, Rule},
+};
 use tempfile::TempDir;
 
 use crate::support::{Finished, LOCK, finished, leasehold};
@@ -57,4 +60,129 @@ fn certificates_are_told_by_the_options() {
         assert!(!text.contains("tls_"), "{text}");
     }
     assert_eq!(run(&server.url(), &[&["--tls-ca", &*ca], &shown[..]].concat()).code, 0);
+}
+
+/// Otherwise the password goes over the network in clear.
+#[test]
+fn certificates_for_an_address_without_tls_are_refused() {
+    let server = RedisServer::builder().tcp().arg("requirepass", "hush-hush").start();
+    let other = RedisServer::builder().tls().start();
+    let (_folder, [ca, certificate, key]) = files(&other);
+    let plain = server.url();
+    let sentinel = plain.replace("redis://", "redis+sentinel://") + "/m";
+    for url in [&*plain, &sentinel, &plain.replace("redis://", "redis+cluster://")] {
+        for (options, says) in [
+            (&["--tls-ca", &*ca][..], "--tls-ca is given"),
+            (&["--tls-cert", &*certificate, "--tls-key", &*key], "--tls-cert is given"),
+        ] {
+            for command in [&["health"][..], &["doctor"], &["run", LOCK, "--", "true"]] {
+                let words = [&["--url", url], options, command].concat();
+                let ended = finished(leasehold(&words).env("REDIS_PASSWORD", "hush-hush"));
+                let text = ended.complaint(78);
+                assert!(text.contains(says) && text.contains("rediss"), "{text}");
+            }
+        }
+    }
+    let sent = server.query::<String>(&["INFO", "commandstats"]);
+    assert!(!sent.contains("cmdstat_hello") && !sent.contains("cmdstat_sentinel"), "{sent}");
+}
+
+/// A key of EC on P-521, as openssl makes it.
+#[test]
+fn a_key_that_is_not_supported_is_not_told_as_damaged() {
+    let server = RedisServer::builder().tls().start();
+    let (folder, [ca, ..]) = files(&server);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (certificate, key) = (path("p521.crt"), path("p521.key"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-521", "-nodes"])
+        .args(["-days", "1", "-subj", "/CN=client", "-keyout", &key, "-out", &certificate])
+        .output();
+    assert!(made.expect("openssl is there").status.success());
+    let options = ["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &key];
+    let text = run(&server.url(), &options).complaint(78).to_owned();
+    assert!(
+        text.contains("is of a kind that is not supported") && text.contains("P-384"),
+        "{text}"
+    );
+}
+
+/// No option is for the login of Sentinels.
+#[test]
+fn a_login_of_sentinels_is_told_with_what_helps() {
+    let group = SentinelGroup::start();
+    for sentinel in group.sentinels() {
+        sentinel.command(&["ACL", "SETUSER", "default", "resetpass", ">hush-hush"]);
+    }
+    let ended = run(&group.url(), &[]);
+    let text = ended.complaint(78);
+    assert!(text.contains("REDIS_URL") && text.contains("sentinel_pass"), "{text}");
+    assert!(!text.contains("--password-file"), "{text}");
+    let examined = finished(&mut leasehold(["--url", &group.url(), "doctor"]));
+    assert!(examined.out.contains("Sentinels refuse the login"), "{examined:?}");
+    assert!(examined.out.contains("sentinel_pass"), "{examined:?}");
+    assert!(!examined.out.contains("start it again"), "{examined:?}");
+    let url = format!("{}?sentinel_pass=hush-hush", group.url());
+    let refused = run(&url, &[]);
+    assert!(refused.complaint(64).contains("whole address by REDIS_URL"), "{refused:?}");
+    finished(leasehold(["health"]).env("REDIS_URL", &url)).well();
+}
+
+#[test]
+fn sentinels_without_tls_are_told_as_such() {
+    let group = SentinelGroup::start();
+    let url = group.url().replace("redis+sentinel", "rediss+sentinel");
+    let ended = run(&url, &[]);
+    let text = ended.complaint(78);
+    assert!(text.contains("does not speak TLS") && text.contains("instead of rediss"), "{text}");
+    let examined = finished(&mut leasehold(["--url", &url, "doctor"]));
+    assert!(examined.out.contains("does not speak TLS"), "{examined:?}");
+}
+
+/// As some proxies do.
+#[test]
+fn a_subscription_that_is_swallowed_is_told() {
+    let server = RedisServer::builder().tcp().start();
+    let proxy = FaultProxy::before(&server);
+    proxy.inject(Rule::new(Action::Drop).containing("SUBSCRIBE").always());
+    let ended = finished(&mut leasehold(["--url", &proxy.url(), "health"]));
+    let text = ended.complaint(69);
+    assert!(text.contains("SUBSCRIBE was not answered") && text.contains("proxy"), "{text}");
+    let examined = finished(&mut leasehold(["--url", &proxy.url(), "doctor"]));
+    assert_eq!(examined.code, 2, "{examined:?}");
+    for words in ["danger: reach (P8)", "no messages about grants", "proxy"] {
+        assert!(examined.out.contains(words), "{examined:?}");
+    }
+}
+
+#[test]
+fn a_server_with_one_connection_left_is_told() {
+    let server = RedisServer::builder().tcp().start();
+    let fields = server.query::<String>(&["INFO", "clients"]);
+    let clients = fields.lines().find_map(|line| line.strip_prefix("connected_clients:"));
+    let clients: u32 = clients.expect("a number").trim().parse().expect("a number");
+    // Those that are there, and one: the sockets that a server keeps for itself do not count.
+    server.command(&["CONFIG", "SET", "maxclients", &(clients + 1).to_string()]);
+    let examined = finished(&mut leasehold(["--url", &server.url(), "doctor"]));
+    assert_eq!(examined.code, 2, "{examined:?}");
+    assert!(examined.out.contains("of 4 connections that were made at one time, the server took"));
+    assert!(examined.out.contains("raise maxclients"), "{examined:?}");
+}
+
+/// What this program never heard of is not told to its users.
+#[test]
+fn a_login_that_is_refused_is_told_in_words_of_this_program() {
+    let server = RedisServer::builder().tcp().arg("requirepass", "hush-hush").start();
+    for password in [None, Some("wrong-one")] {
+        for command in ["health", "doctor"] {
+            let mut program = leasehold(["--url", &server.url(), command]);
+            password.map(|password| program.env("REDIS_PASSWORD", password));
+            let ended = finished(&mut program);
+            let text = format!("{} {}", ended.out, ended.err);
+            assert!(text.contains("--password-file"), "{text}");
+            for word in ["provider", "give the address", "wrong-one"] {
+                assert!(!text.contains(word), "{text}");
+            }
+        }
+    }
 }

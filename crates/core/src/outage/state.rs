@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::{
     clock::Instant,
     durations::{SHORTEST_SILENCE, STOOD_STILL},
-    store::StoreError,
+    store::{StoreError, StoreErrorKind},
 };
 
 /// An answer is late after so many usual round trips.
@@ -20,8 +20,10 @@ const SMOOTHING: u32 = 8;
 // ADR 0013
 pub struct OutageState {
     heard_at: Option<Instant>,
-    /// Since when it answers without a silence that shows.
+    /// Since when it answers without a silence that shows, and without a refusal that lasts.
     answering_since: Option<Instant>,
+    /// Its last answer, if that is a refusal that only an operator can lift.
+    refusal: Option<StoreError>,
     silent_since: Option<Instant>,
     /// When the sender of a command gave up last.
     given_up_at: Option<Instant>,
@@ -53,6 +55,7 @@ impl OutageState {
     /// ends.
     pub(super) fn answered(&mut self, sent_at: Instant, now: Instant) -> Option<Instant> {
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.refusal = None;
         if self.answering_since.is_none() || self.shown_silence(now).is_some() {
             self.answering_since = Some(now);
         }
@@ -63,6 +66,14 @@ impl OutageState {
         // For the commands that are still in flight, the server is silent from now on.
         self.silent_since = (self.in_flight > 0).then_some(now);
         self.outage.take().map(|outage| outage.since)
+    }
+
+    /// The last answer was this refusal: if it lasts, the server serves nothing until it answers otherwise.
+    pub(super) fn refused(&mut self, error: &StoreError) {
+        if error.is_refused_login() || error.kind() == StoreErrorKind::Config {
+            self.answering_since = None;
+            self.refusal = Some(error.clone().for_no_lock());
+        }
     }
 
     /// A command of `sent_at` was not answered, or not sent: ignored if another was answered since.
@@ -135,8 +146,14 @@ impl OutageState {
         self.silent_since.filter(|&since| now.saturating_since(since) >= longest)
     }
 
-    /// Since when the server answers; `None` before its first answer, and while a silence
-    /// [shows](Self::shown_silence).
+    /// The last answer of the server, if that is a refusal that only an operator can lift, of a login, a right
+    /// or a version.
+    pub fn refusal(&self) -> Option<&StoreError> {
+        self.refusal.as_ref()
+    }
+
+    /// Since when the server answers; `None` before its first answer, while a silence
+    /// [shows](Self::shown_silence), and while there is a [refusal](Self::refusal).
     pub fn answering_since(&self, now: Instant) -> Option<Instant> {
         self.answering_since.filter(|_| self.shown_silence(now).is_none())
     }
@@ -164,7 +181,6 @@ impl OutageState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StoreErrorKind;
 
     fn at(millis: u64) -> Instant {
         Instant::at(Duration::from_millis(millis))
@@ -191,6 +207,24 @@ mod tests {
         assert_eq!(state.unreachable_for(at(9999)), Duration::ZERO);
         assert!(state.silent_since().is_none() && state.heard_since(at(1600)));
         assert!(!state.heard_since(at(1601)));
+    }
+
+    #[test]
+    fn a_refusal_that_lasts_is_no_answer_to_rely_on_until_the_next_answer() {
+        let passing = StoreError::new(StoreErrorKind::Definite, "full", "wait").as_answer();
+        let lasting = StoreError::new(StoreErrorKind::Config, "no right", "grant it").as_answer();
+        for (refusal, is_ready) in
+            [(&passing, true), (&lasting, false), (&passing.clone().refused_login(), false)]
+        {
+            let mut state = OutageState::default();
+            state.sent(at(0));
+            state.answered(at(0), at(1));
+            state.refused(refusal);
+            assert_eq!(state.answering_since(at(1)).is_some(), is_ready, "{refusal}");
+            assert_eq!(state.refusal().is_none(), is_ready, "{refusal}");
+            state.answered(at(2), at(3));
+            assert!(state.answering_since(at(3)).is_some() && state.refusal().is_none());
+        }
     }
 
     #[test]

@@ -152,7 +152,9 @@ impl OutageWatch {
         let (over, is_news) = {
             let (state, log) = &mut *self.known.lock();
             let over = if error.is_sign_of_life() {
-                self.reached(state, log, sent_at, now)
+                let over = self.reached(state, log, sent_at, now);
+                state.refused(error);
+                over
             } else {
                 state.unanswered(sent_at, error.clone());
                 None

@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, iter, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::future::{OptionFuture, join_all};
 use leasehold_core::{Clock, LockName, RuntimeId, StoreError};
@@ -15,12 +15,10 @@ use super::{
 use crate::{
     Diagnosis, Expected,
     facts::{
-        Deployment, Facts, NamedMaster, SentinelFacts, SentinelsTold, ServerFacts, ServerTold,
+        Connections, Deployment, Facts, NamedMaster, SentinelFacts, SentinelsTold, ServerFacts,
+        ServerTold,
     },
 };
-
-/// On how many connections the master of an address is looked at: a balancer spreads them.
-const CONNECTIONS: usize = 4;
 
 /// Examines the servers of an address: the server, the Sentinels and their master, or all masters
 /// of a Cluster.
@@ -165,10 +163,7 @@ impl Examiner {
         let (clock, acks) = (&self.clock, self.expected.acks);
         let (connection, run) = dial_once(config, clock).await?;
         let client = ServerClient::new(connection, Arc::clone(clock), config.command_timeout);
-        let runs = match run {
-            Some(first) => runs(config, clock, first).await,
-            None => BTreeSet::new(),
-        };
+        let (runs, connections) = connections(config, clock, run).await;
         let version = version(&client).await?;
         let (info, settings) = (questions::info(&client).await, questions::settings(&client).await);
         let role = if info.is_err() { questions::role(&client).await } else { None };
@@ -179,6 +174,7 @@ impl Examiner {
         Ok(ServerTold {
             version,
             runs,
+            connections,
             info,
             locks,
             settings,
@@ -202,11 +198,27 @@ impl Examiner {
     }
 }
 
-/// The runs of the masters to which several connections lead, all made at one time. One that cannot
-/// be made is left out.
-async fn runs(config: &RedisConfig, clock: &Arc<dyn Clock>, first: String) -> BTreeSet<String> {
-    let others = join_all((1..CONNECTIONS).map(|_| dial_once(config, clock))).await;
-    iter::once(first).chain(others.into_iter().flatten().filter_map(|(_, run)| run)).collect()
+/// Makes more connections to the address beside the first one, all at one time; and the runs of the masters to
+/// which they lead, if their servers tell them.
+async fn connections(
+    config: &RedisConfig,
+    clock: &Arc<dyn Clock>,
+    first: Option<String>,
+) -> (BTreeSet<String>, Connections) {
+    let dial = |_| dial_once(config, clock);
+    let others = join_all((1..Connections::TRIED).map(dial)).await;
+    let mut all = Connections { made: 1, failed: None };
+    let mut runs: BTreeSet<_> = first.into_iter().collect();
+    for other in others {
+        match other {
+            Ok((_, run)) => {
+                all.made += 1;
+                runs.extend(run);
+            }
+            Err(error) => all.failed = Some(error),
+        }
+    }
+    (runs, all)
 }
 
 /// Runs every kind of command once on the keys of a lock, by text and by digest, as the check at

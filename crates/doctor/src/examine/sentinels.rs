@@ -1,45 +1,54 @@
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use leasehold_core::{Clock, within};
-use leasehold_redis::{Endpoint, RedisConfig, client_of, unreachable_one};
+use leasehold_core::{Clock, StoreError, StoreErrorKind, within};
+use leasehold_redis::{Endpoint, RedisConfig, classify::NOT_THERE, connect_to, unreachable_one};
 use redis::{AsyncConnectionConfig, ConnectionInfo, cmd};
 
 use super::client::ServerClient;
 use crate::facts::{Fields, NamedMaster, NotRead, Reading, WatchedMaster};
 
-/// The master of a name, as one Sentinel knows it; the words of the failure if that does not answer.
+/// The master of a name, as one Sentinel knows it; the error if that does not answer.
 pub(super) async fn ask(
     config: &RedisConfig,
     clock: &Arc<dyn Clock>,
     info: &ConnectionInfo,
     name: &str,
-) -> Result<Option<NamedMaster>, String> {
+) -> Result<Option<NamedMaster>, StoreError> {
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(config.connect_timeout))
         .set_response_timeout(None);
     let until = clock.now() + config.connect_timeout;
-    let connecting = async {
-        let client = client_of(config, info).await?;
-        client.get_multiplexed_async_connection_with_config(&settings).await
-    };
+    let connecting = connect_to(config, &**clock, info, &settings);
     let connected = within(&**clock, until, connecting).await;
-    let connected = connected.ok_or("it is silent")?;
-    let connection = connected.map_err(|error| unreachable_one(config, &error))?;
+    let connected = connected.ok_or_else(|| unheard("it is silent", START))?;
+    let connection = connected.map_err(|error| {
+        let error = unreachable_one(config, &error);
+        if error.remedy() == NOT_THERE { unheard(error.what().to_owned(), START) } else { error }
+    })?;
     // It has the connect timeout for all its answers.
     let client = ServerClient::new(connection, Arc::clone(clock), config.connect_timeout / 2);
     let question = |what: &str| cmd("SENTINEL").arg(what).arg(name).take();
     let named: Reading<Option<(String, u16)>> =
         client.ask_for(&question("GET-MASTER-ADDR-BY-NAME")).await;
-    let named = named.map_err(|why| match why {
-        NotRead::Missing => {
-            "what answers is no Sentinel; write the port of the Sentinel".to_owned()
-        }
-        why => format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"),
+    let named = named.map_err(|why| {
+        let cure = match why {
+            NotRead::Missing => return unheard("what answers is no Sentinel", PORT),
+            NotRead::Denied => "grant the user of the Sentinels +sentinel|get-master-addr-by-name",
+            _ => START,
+        };
+        unheard(format!("SENTINEL GET-MASTER-ADDR-BY-NAME {why}"), cure)
     })?;
     let Some((host, port)) = named else { return Ok(None) };
     let watched = client.ask_for(&question("MASTER")).await.map(|told| watched(&Fields(told)));
     Ok(Some(NamedMaster { master: Endpoint { host, port }, watched }))
 }
+
+fn unheard(what: impl Into<Cow<'static, str>>, cure: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, what, cure)
+}
+
+const START: &str = "start it again, or take it out of the address";
+const PORT: &str = "write the port of the Sentinel, as a rule 26379";
 
 /// Reads the answer to `SENTINEL MASTER`.
 fn watched(told: &Fields) -> WatchedMaster {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use leasehold_core::{QuorumSettings, StoreError};
 use leasehold_quorum::majority;
+use leasehold_redis::{DISAGREEING, UNKNOWN_NAME};
 
 use super::Case;
 use crate::{
@@ -187,7 +188,9 @@ pub(super) fn sentinels(group: &SentinelsTold) -> Vec<Finding> {
     let mut findings = Vec::new();
     for one in &group.all {
         let of_one = match &one.told {
-            Err(words) => vec![silent(group, words)],
+            Err(error) => vec![silent(group, error)],
+            // Told once, of all of them.
+            Ok(None) if knows_no_master(group) => Vec::new(),
             Ok(None) => {
                 let what = format!("the Sentinel knows no master named `{}`", group.name);
                 vec![names_another(what)]
@@ -198,22 +201,33 @@ pub(super) fn sentinels(group: &SentinelsTold) -> Vec<Finding> {
     }
     if group.master.is_none() {
         let (answered, listed) = (group.answers().count(), group.all.len());
-        let what = format!("no master is named by most Sentinels: {answered} of {listed} answered");
-        let cure = "start the Sentinels that are missing, and have them watch the same master";
+        let (what, cure) = if knows_no_master(group) {
+            (format!("the Sentinels know no master named `{}`", group.name), UNKNOWN_NAME)
+        } else {
+            let most = answered * 2 > listed;
+            let cure = if most { DISAGREEING } else { "mend the Sentinels that tell nothing" };
+            let what =
+                format!("no master is named by most Sentinels: {answered} of {listed} answered");
+            (what, cure)
+        };
         findings.push(Finding::new(Danger, SENTINELS, &[], what, cure));
     }
     numbers(group, &mut findings);
     findings
 }
 
+/// Whether most Sentinels answer, and none of them knows a master of the name.
+fn knows_no_master(group: &SentinelsTold) -> bool {
+    group.answers().count() * 2 > group.all.len() && group.answers().flatten().next().is_none()
+}
+
 /// A Sentinel that does not answer.
-fn silent(group: &SentinelsTold, words: &str) -> Finding {
+fn silent(group: &SentinelsTold, error: &StoreError) -> Finding {
     // Without most of them no master is believed anew.
     let is_enough = group.answers().count() * 2 > group.all.len();
     let severity = if is_enough { Warning } else { Danger };
-    let what = format!("the Sentinel tells nothing: {words}");
-    let cure = "start it again, or take it out of the address";
-    Finding::new(severity, SENTINELS, &[], what, cure)
+    let what = format!("the Sentinel tells nothing: {}", error.what());
+    Finding::new(severity, SENTINELS, &[], what, error.remedy().to_owned())
 }
 
 fn names_another(what: String) -> Finding {

@@ -43,8 +43,9 @@ pub(super) struct Case<'a> {
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 24] = [
+const RULES: [Rule; 25] = [
     server::masters,
+    server::connections,
     server::subscription,
     server::acknowledgements,
     server::scripts,

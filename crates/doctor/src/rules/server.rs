@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{FencePolicy, StoreError, StoreErrorKind};
-use leasehold_redis::ONE_ADDRESS;
+use leasehold_redis::{NOT_SUBSCRIBED, ONE_ADDRESS};
 
 use super::Case;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
     Severity::{Danger, Notice, Warning},
     Topic,
-    facts::{Deployment, NotRead},
+    facts::{Connections, Deployment, NotRead},
 };
 
 /// Whether all connections to the address lead to the same master.
@@ -30,11 +30,33 @@ pub(super) fn masters(case: Case<'_>) -> Option<Finding> {
 
 /// Whether messages about grants may be received.
 pub(super) fn subscription(case: Case<'_>) -> Option<Finding> {
-    // Silence is told of the scripts already.
-    let error = case.told.subscribes.as_ref().err().filter(|error| error.is_answer())?;
+    let error = case.told.subscribes.as_ref().err()?;
+    let (topic, cure) = if error.is_answer() {
+        (refused(error), error.remedy().to_owned())
+    } else if case.told.scripts.is_ok() {
+        (Topic::Reach, NOT_SUBSCRIBED.to_owned())
+    } else {
+        // Silence is told of the scripts already.
+        return None;
+    };
     let what = format!("no messages about grants can be received: {}", error.what());
-    let cure = error.remedy().to_owned();
-    Some(Finding::new(Danger, refused(error), &[NothingHoldsForLong], what, cure))
+    Some(Finding::new(Danger, topic, &[NothingHoldsForLong], what, cure))
+}
+
+/// What a lock runtime has at each server: for commands, for renewals, for messages.
+const NEEDED: usize = 3;
+
+/// Whether as many connections can be made as lock runtimes need.
+pub(super) fn connections(case: Case<'_>) -> Option<Finding> {
+    let Connections { made, failed } = &case.told.connections;
+    let error = failed.as_ref()?;
+    let severity = if *made < NEEDED { Danger } else { Warning };
+    let what = format!(
+        "of {} connections that were made at one time, the server took {made}, and a lock runtime needs {NEEDED}: {}",
+        Connections::TRIED,
+        error.what()
+    );
+    Some(Finding::new(severity, Topic::Reach, &[], what, error.remedy().to_owned()))
 }
 
 /// Whether the acknowledgements that are asked for may be waited for.

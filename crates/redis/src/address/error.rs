@@ -51,6 +51,13 @@ impl AddressError {
         Self { part, shown: shown.into(), what: what.into(), remedy: remedy.into() }
     }
 
+    /// The same error about one host of a list; `usual` is how such a list is written.
+    pub(super) fn in_list(self, shown: String, usual: &'static str) -> Self {
+        let is_of_host = matches!(self.part, AddressPart::Host | AddressPart::Port);
+        let remedy = if is_of_host { usual.into() } else { self.remedy };
+        Self { shown, remedy, ..self }
+    }
+
     /// The part that is wrong.
     pub fn part(&self) -> AddressPart {
         self.part

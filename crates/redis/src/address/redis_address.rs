@@ -294,6 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_address_is_told_as_it_was_written_with_what_to_write() {
+        for (bad, shown, write) in [
+            ("redis:/h", "\"redis…h\"", "write redis://h"),
+            ("redis//h:1", "\"redis…h:1\"", "write redis://h:1"),
+            ("REDISS//h", "\"REDISS…h\"", "write REDISS://h"),
+            ("redis://::1:6379", "\"redis://::1:6379\"", "with a port redis://[::1]:6379"),
+            ("redis://fe80::1", "\"redis://fe80::1\"", "write redis://[fe80::1]"),
+            ("redis+quorum://a,,c", "\"redis+quorum://a,,c\"", "write redis+quorum://"),
+            ("redis+cluster://h:0", "\"redis+cluster://h:0\"", "write redis+cluster://"),
+            ("redis+sentinel://u:p@a,h:secret/m", "a,h:…\"", "write redis+sentinel://"),
+            ("redis://h/2147483648", "\"redis://h/2147483648\"", "from 0 to 2147483647"),
+        ] {
+            let said = RedisAddress::parse(bad).unwrap_err().to_string();
+            assert!(said.contains(shown) && said.contains(write), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
     fn texts_of_every_kind_are_read() {
         let text = String::from("redis://h:7/3");
         let of_str: Result<RedisAddress, _> = text.as_str().try_into();

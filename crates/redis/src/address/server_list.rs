@@ -99,6 +99,8 @@ struct HostList<'a> {
     scheme: &'static str,
     /// With the `@`; percent-encoded.
     login: &'a str,
+    /// The hosts as they are written.
+    listed: &'a str,
     /// Each with its port.
     hosts: Vec<String>,
     /// The whole without the login and what follows the hosts.
@@ -132,7 +134,7 @@ impl<'a> HostList<'a> {
             }
             hosts.push(host);
         }
-        Ok(Self { kind, scheme, login, hosts, shown, path, query })
+        Ok(Self { kind, scheme, login, listed, hosts, shown, path, query })
     }
 
     /// How to connect to the first of them, with the login of the list.
@@ -146,7 +148,13 @@ impl<'a> HostList<'a> {
     }
 
     fn connect(&self, login: &str, host: &str) -> Result<ConnectionInfo, AddressError> {
-        spelling::read(&format!("{}://{login}{host}", self.scheme), self.kind.usual)
+        let address = format!("{}://{login}{host}", self.scheme);
+        spelling::read(&address, self.kind.usual).map_err(|error| {
+            // What a host of the list is shown as: nothing in the place of a port that may be a password.
+            let hosts: Vec<_> = self.listed.split(',').map(spelling::host_alone).collect();
+            let shown = format!("{}+{}://{}", self.scheme, self.kind.name, hosts.join(","));
+            error.in_list(shown, self.kind.usual)
+        })
     }
 
     /// The first node of several, and where all are.

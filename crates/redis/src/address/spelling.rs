@@ -1,5 +1,7 @@
 //! Looks at the text of an address before the client library does, whose errors name no part.
 
+use std::net::Ipv6Addr;
+
 use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use super::error::{
@@ -57,10 +59,26 @@ pub(super) fn authority<'a>(
 
 fn no_scheme(text: &str) -> AddressError {
     // Without a scheme it is not known which part is a password.
+    if let Some((scheme, rest)) = misspelled(text) {
+        let host = host_alone(rest);
+        let what = "`://` is not behind its scheme";
+        let remedy = format!("write {scheme}://{host}");
+        return AddressError::new(Scheme, format!("{scheme}…{host}"), what, remedy);
+    }
     let shown = host_alone(text);
     let scheme = if shown.starts_with('/') { "redis+unix" } else { "redis" };
     let remedy = format!("write {scheme}://{shown}");
     AddressError::new(Scheme, shown, "it has no scheme", remedy)
+}
+
+/// A scheme with `:/` or `//` behind it, and the rest.
+fn misspelled(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_at(text.find([':', '/'])?);
+    let is_scheme = ["redis", "rediss", "valkey", "valkeys"]
+        .iter()
+        .any(|name| scheme.eq_ignore_ascii_case(name));
+    let rest = rest.strip_prefix(":/").or_else(|| rest.strip_prefix("//"))?;
+    is_scheme.then_some((scheme, rest))
 }
 
 fn unknown_scheme(scheme: &str, rest: &str) -> AddressError {
@@ -147,7 +165,13 @@ fn host_and_port(scheme: &str, server: &str) -> Result<(), AddressError> {
         (host, port.strip_prefix(':').unwrap_or(port))
     } else if is_bare_ipv6(server) {
         let what = format!("the host `{server}` is an IPv6 address without brackets");
-        let remedy = format!("write {scheme}://[{server}], with a port {scheme}://[{server}]:6379");
+        // What stands behind its last colon may be a part of it.
+        let with_port = server
+            .rsplit_once(':')
+            .filter(|(host, port)| host.parse::<Ipv6Addr>().is_ok() && port.parse::<u16>().is_ok());
+        let (host, port) = with_port.unwrap_or((server, "6379"));
+        let remedy =
+            format!("write {scheme}://[{server}], or with a port {scheme}://[{host}]:{port}");
         return Err(AddressError::new(Host, format!("{scheme}://{server}"), what, remedy));
     } else {
         server.split_once(':').unwrap_or((server, ""))
@@ -190,10 +214,11 @@ fn host_and_port(scheme: &str, server: &str) -> Result<(), AddressError> {
 
 /// `before` is how to show what stands before the number.
 fn database(before: &str, db: &str) -> Result<(), AddressError> {
-    if db.is_empty() || db.bytes().all(|byte| byte.is_ascii_digit()) && db.parse::<i64>().is_ok() {
+    // Redis reads no greater one.
+    if db.is_empty() || db.bytes().all(|byte| byte.is_ascii_digit()) && db.parse::<i32>().is_ok() {
         return Ok(());
     }
-    let what = format!("the database `{db}` is not a number from 0 on");
+    let what = format!("the database `{db}` is not a number from 0 to {}", i32::MAX);
     let remedy = format!("write {before}0 or leave it out");
     Err(AddressError::new(Database, format!("{before}{db}"), what, remedy))
 }
@@ -279,7 +304,7 @@ fn is_bare_ipv6(server: &str) -> bool {
 }
 
 /// The host of a text that is not understood: nothing that may be a login, no port that is none.
-fn host_alone(text: &str) -> String {
+pub(super) fn host_alone(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let text = text.rsplit_once('@').map_or(text, |(_, host)| host);
     if text.starts_with('/') {

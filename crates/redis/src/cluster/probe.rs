@@ -284,7 +284,10 @@ fn no_view(error: RedisError) -> NotDialed {
     let (what, remedy) = if words.contains("cluster support disabled") {
         ("the server is not a node of a Cluster", "write redis://host:port for a single server")
     } else if words.contains("unknown command") {
-        ("what answers is not a node of a Cluster", "write the addresses of its nodes")
+        (
+            "what answers is not a node of a Cluster, or its command CLUSTER is renamed",
+            "write the addresses of its nodes, or undo the `rename-command`",
+        )
     } else {
         return not_dialed("CLUSTER", error);
     };

@@ -12,11 +12,11 @@ use tokio::{
 
 use super::{
     ballot::{FoundMaster, MasterVerdict, decide},
-    member::{Sentinel, with_tcp_settings},
+    member::{Sentinel, limit, with_tcp_settings},
 };
 use crate::{
     address::SentinelGroup,
-    classify::{NOT_THERE, classify_dial, is_login},
+    classify::{classify_dial, is_login},
     config::RedisConfig,
     durations::SENTINEL_REFRESHES,
     endpoint::Endpoint,
@@ -24,6 +24,12 @@ use crate::{
     not_dialed::NotDialed,
     tls,
 };
+
+/// What to do about a name that Sentinels do not know.
+pub const UNKNOWN_NAME: &str =
+    "write the name that `sentinel monitor` has, behind the hosts of the address";
+/// What to do about Sentinels that name different masters.
+pub const DISAGREEING: &str = "have all Sentinels watch the same master (SENTINEL MONITOR); in a failover, wait until they agree";
 
 /// How the error begins if no Sentinel can be reached.
 const NO_ANSWER: &str = "no Sentinel answers";
@@ -63,7 +69,7 @@ impl Sentinels {
         let hint = Arc::new(Notify::new());
         let member = |info: &ConnectionInfo| {
             let info = with_tcp_settings(info, &template);
-            Arc::new(Sentinel::new(config.clone(), info, Arc::clone(&hint)))
+            Arc::new(Sentinel::new(config.clone(), Arc::clone(&clock), info, Arc::clone(&hint)))
         };
         let members = group.sentinels.iter().map(member).collect();
         Self {
@@ -110,8 +116,7 @@ impl Sentinels {
         let refresh = self.refreshes.fetch_add(1, Ordering::AcqRel);
         *self.refreshed_at.lock() = Some(self.clock.now());
         let listed = self.members.len();
-        let longest = (*SENTINEL_REFRESHES.end()).min(self.config.connect_timeout / 2);
-        let until = self.clock.now() + longest;
+        let until = self.clock.now() + limit(&self.config);
         let (sender, mut receiver) = mpsc::channel(listed);
         for member in &self.members {
             let (member, name) = (Arc::clone(member), self.name.clone());
@@ -200,17 +205,16 @@ impl Sentinels {
         let was_known = self.master.lock().found.is_some();
         let kind = if was_known { StoreErrorKind::Definite } else { StoreErrorKind::Config };
         let what = format!("the Sentinels know no master named `{}`", self.name);
-        let remedy = "write the name that `sentinel monitor` has, behind the hosts of the address";
-        StoreError::new(kind, what, remedy).as_answer()
+        StoreError::new(kind, what, UNKNOWN_NAME).as_answer()
     }
 }
 
-/// Why one Sentinel did not answer, in a sentence that names it.
-pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> String {
+/// Why one Sentinel did not answer, in a sentence that names it, and what to do.
+pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> StoreError {
     let failed = unreachable(config, error, false);
     let what = failed.what();
-    let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": "));
-    why.unwrap_or(what).to_owned()
+    let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": ")).unwrap_or(what);
+    StoreError::new(failed.kind(), why.to_owned(), failed.remedy().to_owned())
 }
 
 /// Why no Sentinel answered, or one. Where a master is known, Sentinels have answered before.
@@ -236,8 +240,11 @@ fn open_question(answered: usize, listed: usize) -> StoreError {
     let what = format!(
         "too few Sentinels name one master: {answered} of {listed} answered, and not most of all say the same"
     );
-    StoreError::new(StoreErrorKind::Definite, what, NOT_THERE)
+    let remedy = if answered * 2 > listed { DISAGREEING } else { NO_MAJORITY };
+    StoreError::new(StoreErrorKind::Definite, what, remedy)
 }
+
+const NO_MAJORITY: &str = "check that the Sentinels run, and that the address lists them";
 
 #[cfg(test)]
 mod tests {

@@ -1,26 +1,58 @@
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
+use leasehold_core::Clock;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, ProtocolVersion, PushInfo, PushKind, RedisError,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ProtocolVersion, PushInfo,
+    PushKind, RedisError, aio::MultiplexedConnection,
 };
-use tokio::sync::{Mutex, Notify};
+use tokio::{
+    select,
+    sync::{Mutex, Notify},
+};
 
-use crate::{config::RedisConfig, endpoint::Endpoint};
+use crate::{
+    config::RedisConfig, durations::SENTINEL_REFRESHES, endpoint::Endpoint, tls::TlsSettings,
+};
 
 /// The channel on which a Sentinel says that another server is the master.
 const SWITCHES: &str = "+switch-master";
 
-/// A client that connects to a Sentinel once, with the certificates that there are now.
+/// For how long an answer of a Sentinel is awaited, and a connection to it.
+pub(super) fn limit(config: &RedisConfig) -> Duration {
+    (*SENTINEL_REFRESHES.end()).min(config.connect_timeout / 2)
+}
+
+/// Connects to a Sentinel, with the certificates that there are now.
 ///
 /// # Errors
 ///
-/// [`RedisError`] when the address or a certificate cannot be used.
+/// [`RedisError`] when the address or a certificate cannot be used, or the Sentinel cannot be reached, or
+/// speaks no TLS although the address asks for it.
 ///
 /// # Cancel safety
 ///
 /// Dropping the future leaves a file to be read to its end, on a thread of its own.
-pub async fn client_of(config: &RedisConfig, info: &ConnectionInfo) -> Result<Client, RedisError> {
+pub async fn connect_to(
+    config: &RedisConfig,
+    clock: &dyn Clock,
+    info: &ConnectionInfo,
+    settings: &AsyncConnectionConfig,
+) -> Result<MultiplexedConnection, RedisError> {
+    let client = client_of(config, info).await?;
+    let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+    let asking_without_tls = async {
+        // Early, because its answer has to come before the limit, too.
+        clock.sleep_until(clock.now() + limit(config) / 4).await;
+        TlsSettings::answered_without(info).await
+    };
+    select! {
+        biased;
+        connected = client.get_multiplexed_async_connection_with_config(settings) => connected,
+        has_no_tls = asking_without_tls, if is_tls => Err(io::Error::other(has_no_tls.error).into()),
+    }
+}
+
+async fn client_of(config: &RedisConfig, info: &ConnectionInfo) -> Result<Client, RedisError> {
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     let info = info.clone().set_redis_settings(settings.set_skip_set_lib_name());
     // As an error of the client library, in which others come, too.
@@ -38,6 +70,7 @@ pub(super) fn with_tcp_settings(
 /// One Sentinel, and the connection to it, which is kept.
 pub(super) struct Sentinel {
     config: RedisConfig,
+    clock: Arc<dyn Clock>,
     info: ConnectionInfo,
     connection: Mutex<Option<MultiplexedConnection>>,
     /// Notified when the Sentinel reports a switch, or its connection ends.
@@ -45,8 +78,13 @@ pub(super) struct Sentinel {
 }
 
 impl Sentinel {
-    pub(super) fn new(config: RedisConfig, info: ConnectionInfo, hint: Arc<Notify>) -> Self {
-        Self { config, info, connection: Mutex::default(), hint }
+    pub(super) fn new(
+        config: RedisConfig,
+        clock: Arc<dyn Clock>,
+        info: ConnectionInfo,
+        hint: Arc<Notify>,
+    ) -> Self {
+        Self { config, clock, info, connection: Mutex::default(), hint }
     }
 
     /// Asks where the master of a name is; `None` if the Sentinel knows no such name. Dropping the
@@ -78,8 +116,7 @@ impl Sentinel {
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
-        let client = client_of(&self.config, &self.info).await?;
-        let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection = connect_to(&self.config, &*self.clock, &self.info, &config).await?;
         // Only a hint: a user of the Sentinel may lack the right to it.
         let _ = connection.subscribe(SWITCHES).await;
         Ok(connection)

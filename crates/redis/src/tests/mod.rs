@@ -32,7 +32,7 @@ proptest! {
         is_short(decode::withdraw(&reply));
         is_short(decode::force_release(&reply));
         is_short(decode::scan(reply.clone()));
-        is_short::<()>(decode::refusal(&reply).map_or(Ok(()), |words| Err(classify_words(words))));
+        is_short::<()>(decode::refusal(&reply).map_or(Ok(()), |words| Err(classify_words(&words))));
         for reply in [reply.clone(), Value::Array(vec![reply; asked])] {
             is_short(decode::renew(&reply, asked));
             match decode::inspect(&reply, asked) {

@@ -84,7 +84,11 @@ pub(super) fn misfit(
         Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
             Some(unfit("is not the key of the certificate", "give the key that belongs to it"))
         }
-        Err(error) => Some(damaged(&error)),
+        // The library does not tell the two apart.
+        Err(_) => Some(unfit(
+            "is of a kind that is not supported, or damaged",
+            "give a key of Ed25519, ECDSA (P-256 or P-384) or RSA (2048 bits or more), and its certificate",
+        )),
     }
 }
 

@@ -38,10 +38,16 @@ pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<
 
 /// What answers is no TLS.
 pub(super) fn foreign() -> NotDialed {
-    let what = "what answers there does not speak TLS";
-    let remedy = "without TLS, write redis://; or it may not be a Redis server";
-    let error = StoreError::new(Config, what, remedy);
+    let remedy = "without TLS, begin the address with redis instead of rediss; or it may not be a Redis server";
+    let error = StoreError::new(Config, NO_TLS, remedy);
     NotDialed { is_foreign: true, ..error.into() }
+}
+
+const NO_TLS: &str = "what answers there does not speak TLS";
+
+/// Whether an error says that what answers is no TLS.
+pub(crate) fn is_foreign(error: &StoreError) -> bool {
+    error.what() == NO_TLS
 }
 
 const LOG_MAY_SAY: &str = "the server's log may say why";
@@ -105,7 +111,7 @@ fn alerted(given: TlsGiven, alert: AlertDescription) -> Told {
             "the server ended the TLS handshake: it may ask for a client certificate, or have no cipher in common with \
              this client"
                 .into(),
-            give,
+            format!("{give}; or {ALLOW_CIPHERS}"),
         ),
         Of::ProtocolVersion | Of::InsufficientSecurity | Of::HandshakeFailure => no_version(),
         Of::CertificateRequired
@@ -144,9 +150,14 @@ fn alerted(given: TlsGiven, alert: AlertDescription) -> Told {
     }
 }
 
+const ALLOW_CIPHERS: &str = "let the server have a key of RSA, ECDSA (P-256 or P-384) or Ed25519, and in its `tls-ciphers` ECDHE with AES-GCM \
+     or ChaCha20";
+
 fn no_version() -> Told {
     let what = "server and client have no version of TLS or no cipher in common";
-    (Config, what.into(), "allow TLSv1.2 or TLSv1.3 in the server's `tls-protocols`".into())
+    let remedy =
+        format!("allow TLSv1.2 or TLSv1.3 in the server's `tls-protocols`; and {ALLOW_CIPHERS}");
+    (Config, what.into(), remedy)
 }
 
 #[cfg(test)]

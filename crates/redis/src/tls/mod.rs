@@ -7,7 +7,7 @@ mod no_tls;
 mod pem;
 mod settings;
 
-pub(crate) use fault::told;
+pub(crate) use fault::{is_foreign, told};
 pub(crate) use given::{TlsGiven, TlsNames};
 pub use pem::Pem;
 pub(crate) use settings::TlsSettings;

@@ -10,6 +10,7 @@ use super::{
     pem::Pem,
 };
 use crate::{
+    address::RedisAddress,
     classify::{classify_dial, no_descriptors, no_runtime},
     not_dialed::NotDialed,
 };
@@ -25,12 +26,24 @@ pub(crate) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Reads what was given, and checks it.
+    /// Reads what was given, and checks it. An address without TLS would use none of it, and send a password in
+    /// clear.
     ///
     /// # Errors
     ///
     /// [`StoreError`] of kind `Config` that names the first part that cannot be used.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, address: &RedisAddress) -> Result<(), StoreError> {
+        if !matches!(address.info().addr(), ConnectionAddr::TcpTls { .. }) {
+            let ca = self.root_ca.as_ref().map(|_| self.names.ca);
+            let Some(setting) = ca.or_else(|| self.client.as_ref().map(|_| self.names.certificate))
+            else {
+                return Ok(());
+            };
+            let what = format!("{setting} is given, and the address {address} is one without TLS");
+            let remedy =
+                "begin the address with rediss instead of redis, or leave the settings of TLS out";
+            return Err(StoreError::new(StoreErrorKind::Config, what, remedy));
+        }
         self.read().map(drop)
     }
 

@@ -9,12 +9,13 @@ use leasehold_core::{StoreError, outage::tenths};
 #[non_exhaustive]
 pub struct Health {
     /// For how long the server has answered, counted from the end of its last silence; `None` while it is
-    /// silent, and before its first answer.
+    /// silent, before its first answer, and while its last answer is a refusal that only an operator can lift.
     pub answering_for: Option<Duration>,
     /// For how long the server has been silent: what was sent has had no answer for at least 500 ms, and
     /// for four usual round trips. `None` while it answers.
     pub silent_for: Option<Duration>,
-    /// Why the last command failed, if the server is silent and a command has failed.
+    /// Why the last command failed, if the server is silent and a command has failed; or the refusal of a login,
+    /// a right or a version, if that is the last answer.
     pub error: Option<StoreError>,
     /// How many leases are held that are lost unless the server answers in time; zero while it answers.
     pub leases_at_risk: usize,
@@ -24,7 +25,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether the runtime can give leases: the server answers, and no drain has begun.
+    /// Whether the runtime can give leases: the server answers, has not refused for good, and no drain has begun.
     pub fn is_ready(&self) -> bool {
         self.answering_for.is_some() && !self.draining
     }
@@ -39,6 +40,9 @@ impl fmt::Display for Health {
                 write!(f, "this process has not reached the server for {:?}", tenths(time))
             }
             (None, Some(time)) => write!(f, "the server has not answered for {:?}", tenths(time)),
+            (None, None) if self.error.as_ref().is_some_and(StoreError::is_answer) => {
+                write!(f, "the server refuses")
+            }
             (None, None) => write!(f, "the server has not answered yet"),
         }?;
         if self.leases_at_risk > 0 {

@@ -240,10 +240,11 @@ impl Engine {
         let since = |at| now.saturating_since(at);
         let silent_for = state.shown_silence(now).map(since);
         let outage = state.outage().filter(|_| silent_for.is_some());
+        let error = outage.map(|outage| &outage.last_error).or_else(|| state.refusal());
         Health {
             answering_for: state.answering_since(now).map(since),
             silent_for,
-            error: outage.map(|outage| outage.last_error.clone()),
+            error: error.cloned(),
             leases_at_risk: if silent_for.is_some() { self.watches.held() } else { 0 },
             draining: self.ending.refuses() || self.has_stopped(),
         }

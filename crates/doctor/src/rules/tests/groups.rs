@@ -200,15 +200,44 @@ fn three_sentinels_that_agree_are_well() {
     assert_eq!(sentinels(&group(3)), []);
 }
 
+fn no_answer() -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, "no answer", "start it")
+}
+
 #[test]
-fn one_that_does_not_answer_is_named() {
+fn a_name_that_no_sentinel_knows_is_told_once_and_is_to_be_corrected() {
     let mut group = group(3);
-    group.all[2].told = Err("no answer".into());
+    group.master = None;
+    group.all.iter_mut().for_each(|one| one.told = Ok(None));
+    let found = sentinels(&group);
+    assert_eq!(seen(&found), [(Severity::Danger, Topic::Sentinels, "")]);
+    assert!(found[0].what.contains("`orders`"), "{}", found[0]);
+    assert!(found[0].cure.contains("the name that `sentinel monitor` has"), "{}", found[0]);
+}
+
+#[test]
+fn sentinels_that_disagree_are_told_to_agree() {
+    let mut group = group(3);
+    group.master = None;
+    for (number, one) in group.all.iter_mut().enumerate() {
+        let master = Endpoint { host: format!("m{number}"), port: 1 };
+        one.told = Ok(Some(NamedMaster { master, watched: Err(NotRead::Silent) }));
+    }
+    let found = sentinels(&group);
+    let danger = found.iter().find(|one| one.severity == Severity::Danger).unwrap();
+    assert!(danger.cure.contains("watch the same master"), "{danger}");
+}
+
+#[test]
+fn one_that_does_not_answer_is_named_with_what_helps() {
+    let mut group = group(3);
+    group.all[2].told = Err(no_answer());
     let found = sentinels(&group);
     assert_eq!(seen(&found), [(Severity::Warning, Topic::Sentinels, "")]);
     assert_eq!(found[0].servers, ["s2:26379"]);
+    assert_eq!(found[0].cure, "start it");
     // Without most of them, nobody is believed.
-    group.all[1].told = Err("no answer".into());
+    group.all[1].told = Err(no_answer());
     group.master = None;
     assert!(sentinels(&group).iter().all(|one| one.severity == Severity::Danger));
 }

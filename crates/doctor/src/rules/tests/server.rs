@@ -8,10 +8,10 @@ use super::find;
 use crate::{
     ClockOffset::{self, Ahead, Behind},
     Severity, Topic,
-    facts::{Deployment, Fields, NotRead, RoundTrips},
+    facts::{Connections, Deployment, Fields, NotRead, RoundTrips},
     rules::server::{
-        acknowledgements, clock, disk, eviction, failed_save, latency, masters, restart, scripts,
-        subscription,
+        acknowledgements, clock, connections, disk, eviction, failed_save, latency, masters,
+        restart, scripts, subscription,
     },
     tests::{Scene, disks, healthy, info, replicas, seen, set},
 };
@@ -44,6 +44,32 @@ fn a_denied_script_or_subscription_is_a_danger() {
     assert_eq!(seen(&found), [(Severity::Danger, Topic::Rights, "")]);
     assert!(found[0].what.contains("NOPERM this user") && found[0].cure == "grant it");
     assert_eq!(seen(&find([subscription], &scene)), [(Severity::Danger, Topic::Rights, "P8")]);
+}
+
+#[test]
+fn a_subscription_that_is_not_answered_is_told_unless_the_scripts_are_silent_too() {
+    let silent = || StoreError::new(StoreErrorKind::Definite, "not in time", "look");
+    let mut told = healthy();
+    told.subscribes = Err(silent());
+    let found = find([subscription], &Scene::of(told));
+    assert_eq!(seen(&found), [(Severity::Danger, Topic::Reach, "P8")]);
+    assert!(found[0].cure.contains("proxy"), "{}", found[0]);
+    let mut told = healthy();
+    (told.scripts, told.subscribes) = (Err(silent()), Err(silent()));
+    assert_eq!(find([subscription], &Scene::of(told)), []);
+}
+
+#[test]
+fn connections_that_are_refused_are_told() {
+    for (made, severity) in [(1, Severity::Danger), (2, Severity::Danger), (3, Severity::Warning)] {
+        let mut told = healthy();
+        let failed = StoreError::new(StoreErrorKind::Definite, "max number", "raise it");
+        told.connections = Connections { made, failed: Some(failed) };
+        let found = find([connections], &Scene::of(told));
+        assert_eq!(seen(&found), [(severity, Topic::Reach, "")]);
+        assert!(found[0].what.contains("max number") && found[0].cure == "raise it");
+    }
+    assert_eq!(find([connections], &Scene::of(healthy())), []);
 }
 
 #[test]

@@ -13,7 +13,8 @@
 -- Why: one step, so that lease, queue and clock belong together. It looks at 1024 places at
 -- most, which all locks of the call share, so that it stays short. It returns the first 128 live
 -- waiters; dead places are skipped, not removed. A lock without waiters costs two commands, any other
--- two for each place and sixteen more. The write of nothing comes before "free": a
+-- two for each place and sixteen more. One that is free and looked at alone costs three more, so that keys of other
+-- types show, which would spoil its next acquire. The write of nothing comes before "free": a
 -- replica may lack a lease that the master has. A key of another type spoils only its own answer; any
 -- other failure is that of all.
 
@@ -48,6 +49,11 @@ local function inspect(at)
   local left = remaining()
   if not left then
     redis.call('GETEX', lock.lease)
+    if #KEYS == 4 then
+      redis.call('ZCARD', lock.queue)
+      redis.call('HSTRLEN', lock.waiters, '')
+      redis.call('ZCARD', lock.withdrawn)
+    end
     return {'free', lock.counter or ''}
   end
   return {'held', left, micros, lock.waiting and waiters_now() or {}, lock.holder, lock.fence,

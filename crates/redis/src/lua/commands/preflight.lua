@@ -6,7 +6,7 @@
 --
 -- Why: a refusal in the middle of another script would have to be undone. Here it leaves nothing: a
 -- key is deleted, or has its time to live, before the next command is tried. Nothing is tried after a
--- refusal.
+-- refusal. SET is the first write: a full server refuses no later one of a script.
 local refusal
 local function need(command, ...)
   if refusal then return end
@@ -17,10 +17,10 @@ local function need(command, ...)
 end
 
 need('TIME')
+need('SET', KEYS[1], 'nobody', 'PX', 1000)
 need('DEL', unpack(KEYS))
 need('EXISTS', unpack(KEYS))
 need('GETEX', KEYS[1])
-need('SET', KEYS[1], 'nobody', 'PX', 1000)
 need('GETRANGE', KEYS[1], 0, 0)
 need('PTTL', KEYS[1])
 need('PEXPIRE', KEYS[1], 1000)
