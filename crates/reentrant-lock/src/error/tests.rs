@@ -190,7 +190,8 @@ fn a_release_that_was_refused_for_good_promises_nothing() {
         {
             let (lock, fence) = (lock(), fence());
             let error = StoreError::new(kind, CAUSE, "try again");
-            let text = ReleaseError::Unconfirmed { lock, fence, keeps, error }.to_string();
+            let text =
+                ReleaseError::Unconfirmed { lock, fence, stays_closed: keeps, error }.to_string();
             assert_eq!(text.contains("once the server has the release"), is_repeated, "{text}");
             assert!(text.contains("when the ttl ends"), "{text}");
         }
