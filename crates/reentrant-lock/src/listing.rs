@@ -178,7 +178,7 @@ impl Walk {
         let now = engine.clock.now();
         let deadline = now + engine.timing.command_timeout;
         let scan = Scan { pattern: self.pattern.clone(), cursor };
-        match engine.counted(engine.store.ask(now, scan, deadline).await) {
+        match engine.store.ask(now, scan, deadline).await {
             Ok(page) => {
                 for name in page.names {
                     let is_new = if self.seen.len() < SEEN {

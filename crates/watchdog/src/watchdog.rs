@@ -126,16 +126,8 @@ impl Driver {
 
     fn apply(&self, answered: AnsweredBatch) {
         let now = self.watches.clock().now();
-        let metrics = self.metrics.store();
-        match &answered.answers {
-            Ok(answers) => {
-                let failures = answers.iter().filter_map(|answer| answer.as_ref().err());
-                failures.for_each(|error| metrics.error(error.kind()));
-                if answers.iter().any(Result::is_ok) {
-                    metrics.renewal(now.saturating_since(answered.sent_at));
-                }
-            }
-            Err(error) => metrics.error(error.kind()),
+        if answered.answers.as_ref().is_ok_and(|answers| answers.iter().any(Result::is_ok)) {
+            self.metrics.store().renewal(now.saturating_since(answered.sent_at));
         }
         for (turn, reason) in answered.apply(now, &self.watches) {
             self.keeper.lost(&turn, reason, None);

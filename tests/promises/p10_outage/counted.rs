@@ -1,9 +1,9 @@
 use leasehold_core::metric::names;
-use leasehold_testkit::{Fault, Rule};
+use leasehold_testkit::{CommandKind, Fault, Rule};
 use metrics_util::debugging::DebuggingRecorder;
 
 use super::outage;
-use crate::support::{Seen, Waiting, World, lock, secs};
+use crate::support::{Seen, Waiting, World, definite, lock, secs};
 
 /// Contention and positions are what the server said, or what this process knows; never failures.
 #[tokio::test]
@@ -46,4 +46,40 @@ async fn failures_are_no_contention() {
         waiting.taken_within(&world, secs(2)).await.0.release().await.unwrap();
     }
     assert_eq!((of(names::CONTENDED_TOTAL), of(names::QUEUE_POSITION)), (3, 2));
+}
+
+/// Whoever sends it: also one that only asks whether the server answers, and one about many locks.
+#[tokio::test]
+async fn each_command_that_fails_is_one_store_error() {
+    let recorder: &'static DebuggingRecorder = Box::leak(Box::new(DebuggingRecorder::new()));
+    let _listening = metrics::set_default_local_recorder(recorder);
+    let seen = Seen::in_recorder(recorder);
+    let errors = || seen.count(&format!("{}{{kind=definite}}", names::STORE_ERRORS_TOTAL));
+
+    let world = World::new();
+    let (locks, others) = (world.runtime(1), world.another_line().runtime(2));
+    let sent = |kind| u64::try_from(world.store.sent(kind)).unwrap();
+    // A process at rest, which is asked for its health.
+    assert!(locks.health().is_ready());
+    world.store.inject(Rule::new(Fault::Fail(definite())).always());
+    world.pass(secs(21)).await;
+    let probes = sent(CommandKind::Inspect);
+    assert!((8..=15).contains(&probes), "{probes}");
+    assert_eq!(errors(), probes);
+    world.store.heal();
+    world.pass(secs(3)).await;
+    // One heartbeat has the places of all who wait.
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    for number in 0..5 {
+        let name = format!("many/{number}");
+        held.push(others.lock(&name).unwrap().acquire().await.unwrap());
+        waiting.push(Waiting::on(locks.lock(&name).unwrap().acquire()));
+    }
+    world.settle().await;
+    let beats = sent(CommandKind::Heartbeat);
+    let refusal = Rule::new(Fault::Fail(definite())).on(CommandKind::Heartbeat);
+    world.store.inject(refusal.times(1));
+    world.until("a heartbeat", async || sent(CommandKind::Heartbeat) > beats).await;
+    world.settle().await;
+    assert_eq!(errors(), probes + 1);
 }

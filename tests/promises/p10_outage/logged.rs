@@ -96,6 +96,33 @@ async fn a_process_at_rest_notices_that_its_server_is_back() {
     assert_eq!(world.store.sent(CommandKind::Inspect), 0, "no probe where nothing is wrong");
 }
 
+/// A process that sends nothing of its own, and is asked for its health.
+#[tokio::test]
+async fn an_outage_that_only_a_probe_meets_is_told_from_its_beginning_to_its_end() {
+    for fault in silences() {
+        let (log, _collecting) = Log::as_services_see_it();
+        let world = World::new();
+        let locks = world.runtime(1);
+        assert!(locks.health().is_ready());
+        world.pass(secs(21)).await;
+        assert_eq!(log.lines(), [""; 0], "a server that answers is no news");
+        world.store.inject(Rule::new(fault.clone()).always());
+        world.pass(secs(25)).await;
+        world.store.heal();
+        world.pass(secs(6)).await;
+        let lines = log.lines();
+        let first = "a command was not answered, or could not be sent";
+        assert!(lines[0].contains(first) && lines[0].contains("command=\"probe\""), "{lines:#?}");
+        assert!(lines[0].starts_with("WARN"), "{lines:#?}");
+        let summaries = log.with("the server does not answer");
+        assert!((3..=5).contains(&summaries.len()), "{fault:?}: {lines:#?}");
+        assert!(summaries.iter().all(|line| line.contains(" probe")), "{summaries:#?}");
+        let ends = log.with("the server answers again");
+        assert!(ends.len() == 1 && ends[0].starts_with("INFO"), "{fault:?}: {lines:#?}");
+        assert_eq!(lines.len(), summaries.len() + 2, "{fault:?}: {lines:#?}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_refuses_everything_is_told_in_few_lines() {
     let (log, _collecting) = Log::as_services_see_it();

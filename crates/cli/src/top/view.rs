@@ -71,7 +71,7 @@ fn head_lines(model: &Model, address: &str, width: usize) -> Vec<Line<'static>> 
     let counts = format!(
         "{} locks  {waiting} waiting  {} processes{paused}",
         look.locks.len(),
-        look.graph.processes.len()
+        busy(look).count()
     );
     let seconds = look.took.as_secs_f64().max(1.0);
     let rates = [
@@ -158,11 +158,20 @@ fn row(lock: &ListedLock, model: &Model, widths: &[usize; 8]) -> Row<'static> {
     ])
 }
 
+/// The processes that wait or hold a lock: nobody holds one that is kept closed.
+fn busy(look: &Look) -> impl Iterator<Item = Process> {
+    look.graph.processes.iter().filter_map(|process| {
+        let mut process = process.clone();
+        process.holds.retain(|hold| !hold.kept);
+        (!process.holds.is_empty() || !process.waits.is_empty()).then_some(process)
+    })
+}
+
 /// The processes, those that wait first.
 fn process_lines(look: &Look, width: usize) -> Vec<Line<'static>> {
-    let mut processes: Vec<_> = look.graph.processes.iter().collect();
+    let mut processes: Vec<_> = busy(look).collect();
     processes.sort_by_key(|process| std::cmp::Reverse((process.waits.len(), process.holds.len())));
-    processes.into_iter().take(100).map(|process| process_line(process, width)).collect()
+    processes.iter().take(100).map(|process| process_line(process, width)).collect()
 }
 
 /// A process in so many columns: its label and the first lock are seen.
@@ -237,4 +246,33 @@ fn question(lock: &ListedLock, width: usize) -> String {
     let room = width.saturating_sub(columns(&ask("", "")));
     let most = share(columns(holder), columns(&name), room);
     ask(&middle(holder, most), &middle(&name, room - most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::tests::{at, lock, look};
+
+    /// The number of processes in the head, and the lines of their pane.
+    fn shown(locks: Vec<ListedLock>) -> (bool, Vec<String>) {
+        let mut model = Model::default();
+        model.on_look(look(locks, at(0)));
+        let lines = process_lines(model.look.as_ref().unwrap(), 80);
+        let counted = format!("  {} processes", lines.len());
+        let head = head_lines(&model, "redis://localhost", 80);
+        let is_in_head = head.iter().any(|line| line.to_string().contains(&counted));
+        (is_in_head, lines.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn nobody_holds_a_lock_that_is_kept_closed() {
+        let mut kept = lock("a", 1, &[]);
+        kept.lease.kept = true;
+        assert_eq!(shown(vec![kept.clone()]), (true, Vec::new()));
+        let held = vec![kept.clone(), lock("b", 1, &[])];
+        assert_eq!(shown(held), (true, vec!["holder holds b".into()]));
+        kept.lease.waiters = lock("a", 1, &[9]).lease.waiters;
+        kept.lease.waiters[0].id = "00000000-0000-4000-8000-000000000001:1".parse().unwrap();
+        assert_eq!(shown(vec![kept]), (true, vec!["waiter waits for a".into()]));
+    }
 }

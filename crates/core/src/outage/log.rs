@@ -53,7 +53,7 @@ impl OutageLog {
         self.succeeded = false;
         let begins = self.failures.is_none();
         let is_late = self.ended_at.is_some_and(|ended_at| sent_at < ended_at);
-        if begins && (is_late || subject.is_probe()) {
+        if begins && is_late {
             return false;
         }
         let failures = self.failures.get_or_insert_default();
@@ -192,10 +192,6 @@ impl Subject {
         Self { command: "probe", lock: None, lease: None }
     }
 
-    fn is_probe(&self) -> bool {
-        self.command == Self::probe().command
-    }
-
     /// Logs that the command failed: as a warning if that is news, otherwise for debugging.
     pub(super) fn log_failure(&self, error: &StoreError, is_news: bool) {
         macro_rules! log {
@@ -294,6 +290,15 @@ mod tests {
         let over = log.reached(at(16), at(1)).unwrap();
         assert_eq!((over.longest_outage, over.failed, over.lost), (15 * SECOND, 1003, 1000));
         assert!(matches!(log.tick(at(20)), (None, None)));
+    }
+
+    #[test]
+    fn a_probe_begins_a_row_as_any_other_command_does() {
+        let mut log = OutageLog::default();
+        assert!(log.failed(at(1), at(1), &Subject::probe(), &error()));
+        assert!(!log.failed(at(3), at(2), &Subject::probe(), &error()));
+        assert_eq!(log.tick(at(5)).0.unwrap().by_kind(), "1 probe");
+        assert_eq!(log.reached(at(7), at(1)).unwrap().failed, 2);
     }
 
     #[test]

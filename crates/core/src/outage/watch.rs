@@ -18,6 +18,7 @@ use super::{
 use crate::{
     clock::{Clock, Instant, runs},
     lease::LossReason,
+    metric::Metrics,
     mutex::Mutex,
     process::Origin,
     store::{
@@ -179,7 +180,7 @@ impl OutageWatch {
     }
 }
 
-/// A store whose commands, replies and failures are reported to an [`OutageWatch`].
+/// A store whose commands, replies and failures are reported to an [`OutageWatch`]; failures are counted.
 ///
 /// In a fork of its process no command is sent, and each fails: two processes would have the same
 /// ids. All commands of a runtime pass here. Each takes the time at which it is sent, and is on its way
@@ -188,6 +189,7 @@ impl OutageWatch {
 pub struct WatchedStore {
     store: Arc<dyn LockStore>,
     watch: Arc<OutageWatch>,
+    metrics: Arc<Metrics>,
     /// The tokio runtime that connections live on.
     home: Handle,
     /// When each part of the store was probed last.
@@ -209,8 +211,13 @@ impl Drop for InFlight<'_> {
 
 impl WatchedStore {
     /// Tells `watch` of what happens on `store`, whose connections live on the tokio runtime `home`.
-    pub fn new(store: Arc<dyn LockStore>, watch: Arc<OutageWatch>, home: Handle) -> Self {
-        Self { store, watch, home, probed_at: Mutex::default() }
+    pub fn new(
+        store: Arc<dyn LockStore>,
+        watch: Arc<OutageWatch>,
+        metrics: Arc<Metrics>,
+        home: Handle,
+    ) -> Self {
+        Self { store, watch, metrics, home, probed_at: Mutex::default() }
     }
 
     /// Sends a command at `now`, as [`send`](LockStore::send) does.
@@ -299,11 +306,21 @@ impl WatchedStore {
                 }
                 mem::forget(in_flight);
                 match reply.as_ref().map_or_else(Some, Reply::failure) {
-                    Some(error) => watch.failed(&subject, now, error),
-                    None => watch.answered(now),
+                    Some(error) => self.watch.failed(&subject, now, error),
+                    None => self.watch.answered(now),
                 }
+                self.count(&reply);
             }
             of_its_kind(reply?)
+        }
+    }
+
+    /// Counts what failed: a command, or each part of a batch.
+    fn count(&self, reply: &Result<Reply, StoreError>) {
+        let store = self.metrics.store();
+        match reply {
+            Ok(reply) => reply.failures().for_each(|error| store.error(error.kind())),
+            Err(error) => store.error(error.kind()),
         }
     }
 

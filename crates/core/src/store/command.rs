@@ -71,6 +71,25 @@ impl Reply {
             | Self::ForceRelease(_) => None,
         }
     }
+
+    /// Every failure that it tells.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = &StoreError> {
+        fn of<T>(replies: &[Result<T, StoreError>]) -> Vec<&StoreError> {
+            replies.iter().filter_map(|reply| reply.as_ref().err()).collect()
+        }
+        match self {
+            Self::Heartbeat(replies) => of(replies),
+            Self::Renew(replies) => of(replies),
+            Self::Inspect(replies) => of(replies),
+            Self::Scan(page) => page.failed.iter().collect(),
+            Self::Acquire(_)
+            | Self::Hold(_)
+            | Self::Release(_)
+            | Self::Withdraw(_)
+            | Self::ForceRelease(_) => Vec::new(),
+        }
+        .into_iter()
+    }
 }
 
 /// None if one succeeded; else a sign of life, if there is one.

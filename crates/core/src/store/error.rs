@@ -54,10 +54,10 @@ const ROUND_TRIPS: u32 = 6;
 /// A store could not carry out a command: what happened, to which lock, what to do next.
 ///
 /// Never holds a password: addresses are kept without their credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StoreError(Box<Details>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Details {
     kind: StoreErrorKind,
@@ -397,6 +397,13 @@ impl fmt::Display for StoreError {
     }
 }
 
+/// The kind and the text: a `main` that fails shows them.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreError").field(&self.0.kind).field(&format_args!("{self}")).finish()
+    }
+}
+
 impl std::error::Error for StoreError {}
 
 /// Without noise: in tenths of a millisecond.
@@ -426,6 +433,12 @@ mod tests {
         ] {
             assert!(!other.is_ours() && other.what() == "no answer", "{other}");
         }
+    }
+
+    #[test]
+    fn it_is_shown_by_its_kind_and_its_text() {
+        let error = StoreError::new(StoreErrorKind::Definite, "no answer", "look there");
+        assert_eq!(format!("{error:?}"), "StoreError(Definite, no answer; look there)");
     }
 
     #[test]

@@ -174,6 +174,21 @@ pub enum NameError {
     },
 }
 
+impl NameError {
+    /// The status of HTTP with which a service answers a client that chose the name: 400.
+    pub fn status(&self) -> u16 {
+        400
+    }
+}
+
+/// The status, and a text for the client, which does not repeat the name.
+#[cfg(feature = "axum")]
+impl axum_core::response::IntoResponse for NameError {
+    fn into_response(self) -> axum_core::response::Response {
+        (http::StatusCode::BAD_REQUEST, "this name cannot be used").into_response()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +201,16 @@ mod tests {
         assert_eq!(LockName::new("a\0b"), Err(NameError::ContainsNul));
         assert!(LockName::new("x".repeat(512)).is_ok());
         assert_eq!(LockName::new("a}b{c}").unwrap().as_str(), "a}b{c}");
+    }
+
+    #[cfg(feature = "axum")]
+    #[test]
+    fn a_name_that_is_refused_is_the_fault_of_who_chose_it() {
+        use axum_core::response::IntoResponse;
+
+        let error = LockName::new("}x").unwrap_err();
+        let status = error.status();
+        assert_eq!((status, error.into_response().status().as_u16()), (400, status));
     }
 
     #[test]

@@ -156,11 +156,6 @@ impl Engine {
         self.watches.outages()
     }
 
-    /// Passes an answer on, and counts it if it is an error.
-    pub(crate) fn counted<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        answer.inspect_err(|error| self.metrics.store().error(error.kind()))
-    }
-
     /// How long a command may take that carries a place.
     pub(crate) fn place_deadline(&self, ttl: Ttl) -> Duration {
         let Self { timing, rules, .. } = self;

@@ -305,7 +305,7 @@ impl Engine {
             if let Ok(AcquireAnswer::Granted(granted)) = &result {
                 self.saw(*sent_at, name, granted);
             }
-            let answer = TimedAnswer { sent_at: *sent_at, result: self.counted(result) };
+            let answer = TimedAnswer { sent_at: *sent_at, result };
             self.with_new(name, &metrics, |entry, env| entry.state.on_reply(env, *id, answer));
         }
     }
@@ -318,7 +318,7 @@ impl Engine {
         let batch = vec![Renewal { name: name.clone(), id, fence, ttl, acks }];
         let deadline = sent_at + self.place_deadline(ttl);
         let answers = self.store.ask(sent_at, Renewals { batch }, deadline).await;
-        let answer = TimedAnswer { sent_at, result: self.counted(answers.and_then(only)) };
+        let answer = TimedAnswer { sent_at, result: answers.and_then(only) };
         self.with(&name, |entry, env| entry.state.on_confirmation(env, grant, answer));
     }
 

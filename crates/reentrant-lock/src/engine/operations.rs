@@ -46,7 +46,8 @@ impl Engine {
         let outages = Arc::new(OutageWatch::new(Arc::clone(&clock), origin));
         // Every command of this runtime passes here.
         let home = executor.handle().clone();
-        let store = Arc::new(WatchedStore::new(store, Arc::clone(&outages), home));
+        let store =
+            Arc::new(WatchedStore::new(store, Arc::clone(&outages), Arc::clone(&metrics), home));
         let watches = Watches::new(outages, Arc::clone(&entropy), rules.renews);
         let engine = Arc::new_cyclic(|me: &Weak<Self>| Self {
             _watchdog: Watchdog::start(
@@ -103,7 +104,7 @@ impl Engine {
         let now = self.clock.now();
         let deadline = now + self.timing.command_timeout;
         let looks = Inspect { names: names.clone() };
-        let mut seen = self.counted(self.store.ask(now, looks, deadline).await)?;
+        let mut seen = self.store.ask(now, looks, deadline).await?;
         for (name, seen) in names.iter().zip(&mut seen) {
             if let Ok(seen) = seen {
                 self.note_idle(name, seen);
@@ -128,8 +129,7 @@ impl Engine {
     ) -> Result<Inspection, StoreError> {
         self.check_process()?;
         let look = Inspect { names: vec![name.clone()] };
-        let seen = self.store.ask(now, look, deadline).await;
-        self.counted(seen.and_then(only))
+        self.store.ask(now, look, deadline).await.and_then(only)
     }
 
     /// Who holds which locks, who waits for them, and the cycles among them.
@@ -170,7 +170,7 @@ impl Engine {
         let deadline = now + self.timing.command_timeout;
         let command = ForceRelease { name: name.clone(), id, fence };
         tracing::warn!(lock = %name, lease = %id, %fence, "force-releasing a lease");
-        let answer = self.counted(self.store.ask(now, command, deadline).await)?;
+        let answer = self.store.ask(now, command, deadline).await?;
         if matches!(answer, ForceReleaseAnswer::Ended { .. }) && id.runtime() == self.runtime_id() {
             self.on_force_released(name, id, fence);
         }

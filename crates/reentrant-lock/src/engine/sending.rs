@@ -199,7 +199,7 @@ impl Sending {
         now
     }
 
-    /// Counts the answer, and passes it to the state of the name.
+    /// Passes the answer to the state of the name.
     fn on_reply(&mut self, answer: TimedAnswer<ReleaseAnswer>) {
         let Self { engine, delivery, rules, .. } = self;
         let granted = match &answer.result {
@@ -215,7 +215,6 @@ impl Sending {
             self.permit = None;
         }
         if let Err(error) = &answer.result {
-            engine.metrics.store().error(error.kind());
             self.failure = Some(error.clone());
             // It has not run: nobody learns more by waiting for it.
             let has_not_run = error.is_answer() || error.kind() == StoreErrorKind::Definite;
@@ -333,8 +332,7 @@ async fn send_late(
         let pause = {
             let Some(engine) = engine.upgrade() else { return };
             let now = clock.now();
-            let answer = send_copy(&engine, &delivery, None, None, now).await;
-            let end = match engine.counted(answer) {
+            let end = match send_copy(&engine, &delivery, None, None, now).await {
                 Ok(ReleaseAnswer::Released) => Some(DeliveryEnd::Released),
                 Ok(_) => Some(DeliveryEnd::Gone),
                 Err(error) if error.kind().is_transient() && now < delivery.expires => None,

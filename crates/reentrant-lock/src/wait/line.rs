@@ -190,7 +190,7 @@ impl<'a> FirstCommand<'a> {
         };
         let reply = engine.store.ask(sent_at, command, deadline);
         let answer = Box::pin(async move {
-            let result = engine.counted(reply.await);
+            let result = reply.await;
             if let Ok(AcquireAnswer::Granted(granted)) = &result {
                 engine.saw(sent_at, name, granted);
             }

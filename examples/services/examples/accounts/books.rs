@@ -58,7 +58,7 @@ impl Books {
             let balance: i64 = balance.unwrap_or(0) + amount;
             sqlx::query(PUT).bind(id).bind(balance).execute(&mut *tx).await?;
             sqlx::query(ENTER).bind(id).bind(amount).execute(&mut *tx).await?;
-            tx.commit().await?;
+            commit(tx).await?;
             Ok(balance)
         })
         .await
@@ -79,7 +79,7 @@ impl Books {
         again(|| async {
             let mut tx = self.begin("total", stamp).await?;
             sqlx::query(ADD_UP).execute(&mut *tx).await?;
-            Ok(tx.commit().await?)
+            commit(tx).await
         })
         .await
     }
@@ -95,7 +95,7 @@ impl Books {
         again(|| async {
             let mut tx = self.begin(&format!("statement/{period}"), stamp).await?;
             sqlx::query(STATE).bind(period).execute(&mut *tx).await?;
-            Ok(tx.commit().await?)
+            commit(tx).await
         })
         .await
     }
@@ -110,6 +110,14 @@ impl Books {
         self.gate.admit_in(&mut tx, resource, stamp).await?;
         Ok(tx)
     }
+}
+
+/// Ends a transaction. An error before this leaves nothing written; one of the commit leaves it in doubt.
+async fn commit(tx: sqlx::PgTransaction<'static>) -> Result<(), Failed> {
+    tx.commit().await.map_err(|error| match error.into() {
+        Failed::Database(error) => Failed::Commit(error),
+        failed => failed,
+    })
 }
 
 /// Repeats a transaction that the database has given up for another one. That says nothing about the lease.
@@ -129,19 +137,22 @@ where
 #[derive(Debug)]
 pub(crate) enum Failed {
     Gate(GateError),
+    /// Nothing was written.
     Database(sqlx::Error),
+    /// It was written, or was not.
+    Commit(sqlx::Error),
 }
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
-        match self {
-            Self::Gate(error) => error.into_response(),
-            Self::Database(error) => {
-                eprintln!("{error}");
-                (StatusCode::INTERNAL_SERVER_ERROR, "look at the balance before you try again")
-                    .into_response()
-            }
-        }
+        let told = self.to_string();
+        let text = match self {
+            Self::Gate(error) => return error.into_response(),
+            Self::Database(_) => "nothing was written",
+            Self::Commit(_) => "look at the balance before you try again",
+        };
+        tracing::error!(error = told, "a request is answered with status 500");
+        (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
     }
 }
 
@@ -164,7 +175,7 @@ impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gate(error) => write!(f, "{error}"),
-            Self::Database(error) => write!(f, "{error}"),
+            Self::Database(error) | Self::Commit(error) => write!(f, "{error}"),
         }
     }
 }

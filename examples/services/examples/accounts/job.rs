@@ -28,7 +28,7 @@ pub(crate) async fn run(
         let period = i64::try_from(period)?;
         // A duplicate is no error: another copy runs the job, or has run it.
         if let Err(error) = job.run(async |lease| books.state(period, lease.stamp()).await).await {
-            eprintln!("{error}");
+            tracing::warn!(%error, "no statement");
         }
     }
 }

@@ -27,20 +27,20 @@ pub(crate) async fn lead(
             Err(AcquireError::ShutDown { .. }) => return Ok(()),
             // The server does not answer, or an operator has to act: the next call finds out when that is over.
             Err(error) => {
-                eprintln!("{error}");
+                tracing::warn!(%error, "no term");
                 sleep(PAUSE).await;
                 continue;
             }
         };
         tokio::select! {
             biased; // a leader that has lost its lease begins nothing more
-            end = guard.lost() => eprintln!("stepping down: {end}"),
+            end = guard.lost() => tracing::warn!("stepping down: {end}"),
             () = until(stopping.clone()) => {}
-            failed = term(&books, &guard) => eprintln!("stepping down: {failed}"),
+            failed = term(&books, &guard) => tracing::warn!("stepping down: {failed}"),
         }
         // The others need not wait for the ttl. If that fails, they do, and nothing else is wrong.
         if let Err(error) = guard.release().await {
-            eprintln!("{error}");
+            tracing::warn!(%error, "the term is over");
         }
         sleep(PAUSE).await;
     }

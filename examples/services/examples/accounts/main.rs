@@ -15,7 +15,7 @@ mod job;
 mod leader;
 mod routes;
 
-use std::{env, process::ExitCode, time::Duration};
+use std::{env, io, process::ExitCode, time::Duration};
 
 use books::Books;
 use leasehold::{LockRuntime, error::WithError, metric::buckets};
@@ -27,6 +27,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 /// After a crash the others wait for as long.
 const TTL: Duration = Duration::from_secs(5);
@@ -39,6 +40,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<ExitCode, Failure> {
+    log();
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".into());
     let database = Database::from_env()?.ok_or("set REDIS_URL and DATABASE_URL")?;
     let metrics = recorder()?; // before the runtime is made, so that it counts from the beginning
@@ -79,6 +81,16 @@ async fn run() -> Result<ExitCode, Failure> {
 async fn until(mut stopping: watch::Receiver<bool>) {
     // An error says that `run` is over, which is a stop, too.
     let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Shows warnings and the ends of outages, unless `RUST_LOG` asks for something else.
+fn log() {
+    // `fmt::init()` would show errors only.
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.from_env_lossy())
+        .with_writer(io::stderr)
+        .init();
 }
 
 /// Counts the metrics of this process, with buckets that fit.

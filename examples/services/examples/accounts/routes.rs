@@ -40,9 +40,7 @@ async fn deposit(
     State(Service { locks, books, .. }): State<Service>,
     Path((account, amount)): Path<(i64, u32)>,
 ) -> Result<String, Response> {
-    let lock = locks.lock(format!("account/{account}"));
-    let lock =
-        lock.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()).into_response())?;
+    let lock = locks.lock(format!("account/{account}")).map_err(IntoResponse::into_response)?;
     let lock = lock.class("accounts").acquire().wait(WAIT);
     let deposited =
         lock.with(async |lease| books.deposit(account, amount.into(), lease.stamp()).await);

@@ -88,6 +88,11 @@ fn the_books_are_right_although_a_copy_is_killed_under_load_and_the_other_one_st
     let (_, metrics) = ask(alive, "GET /metrics").expect("metrics");
     assert!(metrics.contains("leasehold_acquire_total{class=\"accounts\""), "{metrics}");
     assert_eq!(ask(alive, "GET /health/live").expect("an answer").0, 200);
+
+    // Where the transaction fails before its commit, nothing is in doubt.
+    servers.number("accounts", "ALTER TABLE deposit RENAME TO gone");
+    let answer = ask(alive, "POST /accounts/1/deposits/1");
+    assert_eq!(answer, Some((500, "nothing was written".into())));
     other.terminate();
     other.ends_well(&["0 leases were not released"]);
     servers.leave_no_key_without_ttl();

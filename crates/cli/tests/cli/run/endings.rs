@@ -95,6 +95,12 @@ fn a_minimum_keeps_the_lock_closed_behind_the_command() {
     let kept = value(&server, LOCK);
     assert_eq!(kept["state"], "kept");
     assert!(kept["holder"]["ttl_left_ms"].as_u64().unwrap() > 3_000_000, "{kept}");
+    // Nobody holds it, and it opens by itself.
+    let tried =
+        finished(leasehold(["run", "--try", LOCK, "--", "true"]).env("REDIS_URL", server.url()));
+    let text = tried.complaint(75);
+    assert!(text.contains("is kept closed for another 59m") && text.contains("/true"), "{text}");
+    assert!(!text.contains("has held it"), "{text}");
 }
 
 /// A lock for each job: its key need not stay for a week.
