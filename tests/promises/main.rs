@@ -27,6 +27,7 @@ mod metrics;
 mod metrics_late_recorder;
 mod min_hold;
 mod once;
+mod panicking_subscriber;
 mod parts;
 mod paused_clock;
 mod self_wait;

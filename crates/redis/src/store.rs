@@ -36,7 +36,7 @@ use super::{
 ///
 /// One multiplexed connection, or a few, carry acquires and releases, each name always on the same
 /// one. Renewals have one of their own, so that they wait behind no command. Commands that wait
-/// for acknowledgements have connections of their own. Inspections use a pool. One more connection
+/// for acknowledgements have connections of their own. Forced releases and scans use a pool. One more connection
 /// brings the pushes of the server.
 pub struct RedisStore {
     pub(super) preamble: Arc<Preamble>,
@@ -357,21 +357,24 @@ impl RedisStore {
         reply.await.map_err(|error: StoreError| error.for_lock(&name))
     }
 
-    /// Looks at so many locks as one script may.
+    /// Looks at so many locks as one script may, on the connection of the first one: where no new connection can be
+    /// made, or none in time, a look still shows whether the server answers.
     async fn inspect_part(
         &self,
         names: &[LockName],
         deadline: Instant,
     ) -> Result<Vec<Result<Inspection, StoreError>>, StoreError> {
-        let (preamble, of) = (Arc::clone(&self.preamble), names.to_vec());
-        let write = move |to: &mut Cmd| {
-            for name in &of {
-                to.arg(&preamble.keys.all(name));
+        let write = |to: &mut Cmd| {
+            for name in names {
+                to.arg(&self.preamble.keys.all(name));
             }
             // Whichever: a look does not need the retention.
-            preamble.write_settings(to, &of[0]);
+            self.preamble.write_settings(to, &names[0]);
         };
-        let answer = self.run_apart(&scripts::INSPECT, names.len(), write, deadline).await?;
+        self.readiness.by(deadline).await?;
+        let call = ScriptCall::new(&scripts::INSPECT, LockCommand::KEYS * names.len(), &write);
+        let connection = self.connections.plain.of_name(&names[0]).connection();
+        let Answered { answer, .. } = connection.call(call, deadline).await?;
         decode::inspect(&answer, names.len())
     }
 

@@ -51,7 +51,7 @@ impl AcquireCall {
             if now < ends {
                 // The lock may be idle, and is given up when somebody waits for it.
                 (self.recall_ends, self.tries) = (Some(ends), false);
-                outcome = self.wait(&mut tally).instrument(entered).await;
+                outcome = self.wait(&mut tally).instrument(entered.clone()).await;
             }
         }
         if let Err(error) = &mut outcome {
@@ -65,6 +65,8 @@ impl AcquireCall {
             tally.outcome = how_it_failed(error, matches!(self.limit, WaitLimit::Try));
             tally.span.failed(error, tally.outcome);
         }
+        // Subscribers and recorders hear of both, and may panic: while the guard is here, and gives the lock back.
+        drop((tally, entered));
         outcome
     }
 
@@ -96,10 +98,11 @@ impl AcquireCall {
             let standing = self.in_line(&mut line, gained, times, &mut patience, tally);
             match unconstrained(standing).await {
                 Ok(lease) => {
-                    if lease.was_held() {
+                    let was_held = lease.was_held();
+                    let guard = self.take_over(lease)?;
+                    if was_held {
                         tally.finds_held();
                     }
-                    let guard = self.take_over(lease)?;
                     tally.outcome = AcquireOutcome::Acquired;
                     tally.span.begins_hold(self, &guard.lease.0);
                     return Ok(guard);
@@ -354,10 +357,18 @@ impl AcquireCall {
         });
     }
 
-    /// Counts a lease that was taken, and makes a guard of it.
+    /// Makes a guard of a lease that was taken, and counts it.
     fn take_over(&self, new: NewLease) -> Result<Guard, AcquireError> {
         let Self { engine, owner, .. } = self;
         let NewLease { lease, is_watched, woken } = new;
+        let holds = Mutex::new(Holds::first());
+        let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
+        if let Some(owner) = owner {
+            owner.gain(&held);
+        }
+        // Before subscribers and recorders hear of it: if one of them panics, the guard gives the lock back.
+        let guard = Guard::new(Arc::clone(engine), held);
+        let lease = &guard.lease.0;
         lease.count();
         if let Some((source, handover)) = woken {
             lease.metrics().wakeup(source, handover);
@@ -367,12 +378,6 @@ impl AcquireCall {
         }
         tracing::debug!(lock = %lease.name(), lease = %lease.id(), fence = %lease.fence(), "acquired");
         self.metrics.waited(lease.since().saturating_since(self.started));
-        let holds = Mutex::new(Holds::first());
-        let held = Arc::new(SharedLease { lease, owner: owner.clone(), holds });
-        if let Some(owner) = owner {
-            owner.gain(&held);
-        }
-        let guard = Guard::new(Arc::clone(engine), held);
         // After the lease is watched: a shutdown from now on finds it there.
         if engine.ending.refuses() {
             return Err(self.closed());

@@ -30,8 +30,9 @@ impl AcquireCall {
         // No task is left that would renew a lease.
         let stopped = StoreError::new(
             StoreErrorKind::Config,
-            "the tokio runtime that the lock runtime lives on has stopped",
-            "make it on a tokio runtime that lives as long as the locks, or use own_thread()",
+            "the task that renews leases has ended: the tokio runtime that the lock runtime lives on has stopped, or a \
+             subscriber or recorder of the process has panicked",
+            "make it on a tokio runtime that lives as long as the locks, or use own_thread(); let no subscriber panic",
         );
         stopped.for_lock(&self.name).into()
     }
