@@ -9,7 +9,7 @@ const OTHER_LOGIN: &str =
 const WORDS: &[(&str, &str)] = &[
     // A provider is what this program reads a password with.
     ("the server refused what the credentials provider gave: ", ""),
-    ("the credentials provider failed: ", ""),
+    ("the credentials provider ", "the login "),
     (
         "the provider is asked again for the next connection; see what it says if it stays",
         OTHER_LOGIN,
