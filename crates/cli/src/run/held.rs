@@ -156,12 +156,13 @@ async fn taken(locks: &LockRuntime, names: &[LockName]) -> CliError {
     for name in names {
         if let Ok(Inspection::Held(lease)) = locks.inspect(name).await {
             let (label, time, fence) = (&lease.label, short(lease.held_for), lease.fence);
-            let state = match lease.kept {
-                true => format!(
-                    "is kept closed for another {} after a hold by {label} that began {time} ago",
-                    short(lease.remaining)
-                ),
-                false => format!("is not free: {label} has held it for {time}"),
+            let state = if lease.kept {
+                let left = short(lease.remaining);
+                format!(
+                    "is kept closed for another {left} after a hold by {label} that began {time} ago"
+                )
+            } else {
+                format!("is not free: {label} has held it for {time}")
             };
             let text = format!(
                 "lock {name:?} {state} (fence {fence}); try again later, or wait with --wait"

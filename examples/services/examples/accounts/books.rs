@@ -114,7 +114,7 @@ impl Books {
 
 /// Ends a transaction. An error before this leaves nothing written; one of the commit leaves it in doubt.
 async fn commit(tx: sqlx::PgTransaction<'static>) -> Result<(), Failed> {
-    tx.commit().await.map_err(|error| match error.into() {
+    tx.commit().await.map_err(|error| match Failed::from(error) {
         Failed::Database(error) => Failed::Commit(error),
         failed => failed,
     })
