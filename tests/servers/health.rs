@@ -96,3 +96,24 @@ async fn a_server_that_refuses_for_good_is_not_ready_until_it_is_mended() {
     wait::until("the right was granted", || denied.health().is_ready()).await;
     assert!(denied.health().error.is_none());
 }
+
+/// Nothing but its looks tells an idle process how the server is, and an outage that they alone meet would be
+/// over never.
+#[tokio::test]
+async fn an_idle_runtime_needs_no_new_connection_to_be_well() {
+    let server = RedisServer::builder().tcp().start();
+    let proxy = FaultProxy::before(&server);
+    let locks = runtime(&proxy.url()).await;
+    let lock = locks.lock("a").unwrap();
+    lock.acquire().await.expect("a free lock").release().await.expect("it is held");
+    proxy.refuse();
+    // Several looks.
+    let until = SystemClock.now() + Duration::from_secs(6);
+    while SystemClock.now() < until {
+        // Asked now and then, it goes on to look.
+        let _ = locks.health();
+        wait::a_moment().await;
+    }
+    wait::until("green", || locks.health().is_ready()).await;
+    lock.acquire().await.expect("a free lock").release().await.expect("it is held");
+}
