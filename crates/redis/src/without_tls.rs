@@ -11,7 +11,9 @@ pub(crate) struct TlsSettings {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TlsGiven;
+pub(crate) struct TlsGiven {
+    _none: (),
+}
 
 pub(crate) fn told(_: TlsGiven, _: bool, _: &RedisError) -> Option<NotDialed> {
     None
@@ -32,7 +34,7 @@ impl TlsSettings {
     }
 
     pub(crate) fn given(&self) -> TlsGiven {
-        TlsGiven
+        TlsGiven::default()
     }
 
     pub(crate) async fn answered_without(_: &ConnectionInfo) -> NotDialed {
