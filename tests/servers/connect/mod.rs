@@ -28,6 +28,11 @@ const SECONDS: Duration = Duration::from_secs(10);
 pub(crate) async fn use_lock(locks: &LockRuntime) -> Fence {
     let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
     locks.inspect("a").await.expect("an answer");
+    // By a connection of the pool.
+    let mut list = locks.list("a*").expect("a pattern");
+    while let Some(listed) = list.next().await {
+        listed.expect("an answer");
+    }
     let fence = guard.fence();
     guard.release().await.expect("held to the end");
     fence
