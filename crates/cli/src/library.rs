@@ -38,7 +38,7 @@ const WORDS: &[(&str, &str)] = &[
     ("use wait_forever() to wait without a limit", "write --wait-forever to wait without a limit"),
     ("; a slow network needs a longer connect_timeout()", ""),
     ("with locks.all(),", "by one run with all their names,"),
-    ("FenceSettings::retention, leasehold run --retention", "leasehold run --retention"),
+    ("FenceSettings::retention_of, leasehold run --retention", "leasehold run --retention"),
 ];
 
 const TLS: &str = "TLS is set by --tls-ca, --tls-cert and --tls-key";

@@ -97,6 +97,6 @@ async fn an_inspection_that_fails_names_the_server_and_the_lock() {
     let store = store_on(&server).await;
     server.kill();
     let error = calls(&store).inspect().await.expect_err("it was killed");
-    assert_says_of_lock(&error, Definite, "cannot connect", "server");
+    assert_says_of_lock(&error, Indeterminate, "cannot connect", "server");
     assert!(error.to_string().contains(&server.url()), "{error}");
 }

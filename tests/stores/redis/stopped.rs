@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use leasehold_core::{
-    StoreErrorKind::{Definite, Indeterminate},
+    StoreErrorKind::Indeterminate,
     store::{HoldAnswer, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
@@ -36,7 +36,7 @@ async fn calls_to_a_stopped_server_end_at_their_deadline_and_later_ones_work() {
     let inspected = calls(&store).inspect().await;
     inspected.expect("inspect");
     let before = connection_ids(&server);
-    assert_eq!(before.len(), 3, "one for commands, one for renewals, one for inspections");
+    assert_eq!(before.len(), 2, "one for commands and looks, one for renewals");
 
     server.stop_signal();
     let late = calls_within(&store, SHORT).hold(alice(1), fence, (2, 1), ttl(60)).await;
@@ -46,8 +46,7 @@ async fn calls_to_a_stopped_server_end_at_their_deadline_and_later_ones_work() {
     assert_says(&late.expect_err("nobody answers"), Indeterminate, "in time", "check server");
     let late = calls_within(&store, SHORT).inspect().await;
     let error = late.expect_err("nobody answers");
-    // The pool looks at a connection before it gives it away: nothing was sent.
-    assert_says_of_lock(&error, Definite, "in time", "check that the server answers");
+    assert!(error.kind().is_transient() && error.what().contains("in time"), "{error}");
     // Without a connection nothing was sent.
     let late = calls_within(&store, PATIENCE).release(alice(1), fence, None).await;
     assert!(late.expect_err("nobody answers").kind().is_transient());

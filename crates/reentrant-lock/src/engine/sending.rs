@@ -273,10 +273,15 @@ impl Drop for Sending {
 
 /// The next answer to one of the copies, which are few; `None` without any.
 async fn next_answer(copies: &mut Vec<CopyFuture>) -> Option<TimedAnswer<ReleaseAnswer>> {
-    if copies.is_empty() {
-        return None;
-    }
-    let (answer, at, _) = select_all(copies.iter_mut()).await;
+    let (answer, at) = match &mut copies[..] {
+        [] => return None,
+        // As a rule.
+        [only] => (only.await, 0),
+        several => {
+            let (answer, at, _) = select_all(several).await;
+            (answer, at)
+        }
+    };
     drop(copies.swap_remove(at));
     Some(answer)
 }
