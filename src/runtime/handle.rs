@@ -204,7 +204,8 @@ impl LockRuntime {
     /// It tells what the runtime knows: it sends nothing, and does not wait. From the first call on, the
     /// runtime sends the server one small command if nothing was heard of it for two seconds, so that an
     /// outage shows also when nobody uses a lock; a lazy runtime connects for it. An outage shows
-    /// within a second while commands are sent, and otherwise within 5 s.
+    /// within a second while commands are sent, and otherwise within 5 s. A process that stands still, and so hears
+    /// nothing for 5 s, is not ready until the next answer.
     ///
     /// A server that answers with errors, because it is full or loads its data, counts as one that
     /// answers; one that refuses the login, a right or the version does not.

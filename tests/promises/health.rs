@@ -88,6 +88,39 @@ async fn an_idle_runtime_is_red_within_five_seconds_of_an_outage_and_green_after
     }
 }
 
+/// Also if the server has answered, as the last that was heard of it.
+#[tokio::test]
+async fn a_process_that_stands_still_is_red_until_it_hears_of_the_server() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    assert!(locks.health().is_ready());
+    world.pass(secs(60)).await;
+    let guard = lock(&locks).acquire().ttl(secs(60)).await.unwrap();
+    // A busy machine is late with its look, and no task has run.
+    world.clock().advance(millis(4_999));
+    assert!(locks.health().is_ready(), "{}", locks.health());
+    world.clock().advance(secs(2));
+    let health = locks.health();
+    assert!(!health.is_ready() && health.silent_for == Some(millis(6_999)), "{health}");
+    assert_eq!(health.leases_at_risk, 1, "{health}");
+    let text = health.to_string();
+    assert!(text.starts_with("this process has heard nothing for 6.9s; "), "{text}");
+    assert!(text.contains("it was stopped") && !text.contains("the server"), "{text}");
+    world.settle().await;
+    let health = locks.health();
+    assert!(health.answering_for < Some(secs(1)) && health.is_ready(), "{health}");
+    drop(guard);
+}
+
+/// The control: nobody asked for its health, so it did not ask the server.
+#[tokio::test]
+async fn the_first_question_finds_no_process_that_stands_still() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    world.clock().advance(secs(60));
+    assert!(locks.health().is_ready(), "{}", locks.health());
+}
+
 #[tokio::test]
 async fn a_runtime_in_use_is_red_within_a_second_of_an_outage() {
     for fault in silences() {

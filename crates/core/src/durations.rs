@@ -31,6 +31,12 @@ pub(crate) const ACKNOWLEDGEMENTS: RangeInclusive<Duration> = millis(10, 10_000)
 /// A shorter silence ends no connection, so that a slow answer does not cost one; and an answer that
 /// would cost one is awaited for at least so long.
 pub const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
+/// After how long without an answer the server is asked whether it is there, once somebody has asked how
+/// it is: an outage shows within 5 s, with time to spare.
+pub const LOOK: Duration = Duration::from_secs(2);
+/// A process that hears nothing for so long, although it would have asked, stands still: a busy machine is less
+/// late with a look.
+pub(crate) const UNHEARD: Duration = Duration::from_secs(5);
 /// What comes later than this after its time shows that the process stood still, as does a tokio runtime on
 /// which nothing runs for so long. A healthy server pauses for less, too, as when it forks: a longer silence
 /// shows in the health of a runtime.

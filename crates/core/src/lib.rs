@@ -29,7 +29,7 @@ pub use clock::{
     Clock, Instant, Sleep, SystemClock, TokioClock, has_timers, runs, sleep_until_some, within,
 };
 pub use durations::{
-    LONGEST_NAP, RETRY_LATER, RETRY_SOON, SHORTEST_SILENCE, STOOD_STILL, WITHDRAWAL_MARK,
+    LONGEST_NAP, LOOK, RETRY_LATER, RETRY_SOON, SHORTEST_SILENCE, STOOD_STILL, WITHDRAWAL_MARK,
 };
 pub use entropy::{Entropy, Secret, SystemEntropy};
 pub use memory::MemoryStore;

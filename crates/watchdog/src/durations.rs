@@ -4,9 +4,6 @@ use std::time::Duration;
 
 /// How often gauges are shown, an outage is logged, and a silent server is asked.
 pub(crate) const TICK: Duration = Duration::from_secs(5);
-/// After how long without an answer the server is asked whether it is there, once somebody has asked how
-/// it is: an outage shows within 5 s, with time to spare.
-pub(crate) const LOOK: Duration = Duration::from_secs(2);
 /// When to look again at a turn that nobody holds, or whose holder is releasing it.
 pub(crate) const LATER: Duration = Duration::from_secs(1);
 /// How far ahead of its time a renewal may be sent in a command that is sent anyway.

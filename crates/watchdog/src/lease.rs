@@ -10,7 +10,7 @@ use std::{
 
 use leasehold_core::{
     AcquisitionId, Clock, Fence, Instant, LockName, Mutex, Ttl,
-    lease::{Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
+    lease::{Expiry, Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
     outage::OutageWatch,
 };
@@ -73,8 +73,12 @@ impl HeldLease {
         outages: &Arc<OutageWatch>,
         metrics: Arc<ClassMetrics>,
     ) -> Arc<Self> {
-        let Share { turn, number, fence, until, max_hold, min_hold, .. } = share;
+        let Share { turn, number, fence, until, renewing, max_hold, min_hold } = share;
         let rules = LeaseRules::new(until, max_hold.map(|hold| since + hold));
+        let rules = match renewing {
+            Renewing::Always => rules,
+            Renewing::Once | Renewing::Never => rules.fixed(renewing == Renewing::Once),
+        };
         let closed_until = min_hold.map(|hold| since + hold);
         let life = Mutex::new(Life { rules, closed_until, ended: None, on_end: None });
         let outages = Arc::clone(outages);
@@ -264,9 +268,9 @@ impl HeldLease {
         hear(end, lost);
     }
 
-    /// If it expired unseen, because this process stood still: until how long after its end.
-    pub fn stood_still(&self) -> Option<Duration> {
-        self.life().and_then(|life| life.rules.stood_still())
+    /// Why it expired, if that is known.
+    pub fn expiry(&self) -> Option<Expiry> {
+        self.life().and_then(|life| life.rules.expiry())
     }
 
     /// The state as it was last seen.
@@ -309,7 +313,7 @@ impl HeldLease {
         self.metrics.holds.ended(self.since);
         self.metrics.lost(reason);
         self.metrics.hold(HoldEnd::Lost, held_for);
-        let why = (reason, self.stood_still());
+        let why = (reason, self.expiry());
         self.outages.lost(now, self.name(), (self.id(), self.fence), held_for, why);
         self.tell_of_end(HoldEnd::Lost, Some(reason));
     }

@@ -1,7 +1,7 @@
 use std::{fmt, mem, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AtHome, Instant, StoreError, StoreErrorKind, Terms,
+    AtHome, Instant, LOOK, StoreError, StoreErrorKind, Terms,
     lease::{Grant, LossReason},
     metric::{Metrics, RenewalOutcome},
     outage::WatchedStore,
@@ -12,7 +12,7 @@ use tokio::{runtime::Handle, select, task::JoinSet};
 use crate::{
     Key,
     batch::{Attempt, RenewalBatch},
-    durations::{LOOK, TICK},
+    durations::TICK,
     lease::HeldLease,
     watches::{DueWork, Watch, Watches},
 };
@@ -55,7 +55,6 @@ impl Watchdog {
             metrics,
             in_flight: JoinSet::new(),
             shown_at: Instant::default(),
-            looked_at: None,
         };
         let outages = watches.outages();
         drop(runtime.spawn(AtHome::new(outages.origin(), outages.clock(), Box::pin(driver.run()))));
@@ -81,8 +80,6 @@ struct Driver {
     // Aborted with the driver: nothing outlives it.
     in_flight: JoinSet<Option<AnsweredBatch>>,
     shown_at: Instant,
-    /// When the server was asked last how it is.
-    looked_at: Option<Instant>,
 }
 
 impl Driver {
@@ -93,7 +90,8 @@ impl Driver {
             self.look();
             let now = self.watches.clock().now();
             let tick = self.shown_at + TICK;
-            let next = self.look_at().map_or(tick, |look| look.min(tick));
+            let look_at = self.watches.outages().state().look_at();
+            let next = look_at.map_or(tick, |look| look.min(tick));
             let until = self.watches.sleep_until(now, next);
             select! {
                 biased;
@@ -161,18 +159,11 @@ impl Driver {
         }
     }
 
-    /// When the server is to be asked how it is, if nothing is heard of it by then; `None` while nobody
-    /// wants to know.
-    fn look_at(&self) -> Option<Instant> {
-        let last = self.watches.outages().state().heard_at().max(self.looked_at);
-        let next = last.map(|last| last + LOOK).unwrap_or_default();
-        self.watches.looks_at_server().then_some(next)
-    }
-
     fn look(&mut self) {
         let now = self.watches.clock().now();
-        if self.look_at().is_some_and(|at| at <= now) {
-            self.looked_at = Some(now);
+        let outages = self.watches.outages();
+        if outages.state().look_at().is_some_and(|at| at <= now) {
+            outages.looked(now);
             self.ask(now, LOOK);
         }
     }

@@ -32,8 +32,6 @@ pub struct Watches {
     /// Changed under the lock of the queue only.
     stopped: AtomicBool,
     pub(crate) wake: Notify,
-    /// Whether the server is asked how it is when nothing else is sent.
-    looks: AtomicBool,
     outages: Arc<OutageWatch>,
     entropy: Arc<dyn Entropy>,
     renews: fn(bool) -> bool,
@@ -73,8 +71,8 @@ impl Watches {
         entropy: Arc<dyn Entropy>,
         renews: fn(is_held: bool) -> bool,
     ) -> Arc<Self> {
-        let (queue, stopped, looks) = Default::default();
-        Arc::new(Self { queue, stopped, wake: Notify::new(), looks, outages, entropy, renews })
+        let (queue, stopped) = Default::default();
+        Arc::new(Self { queue, stopped, wake: Notify::new(), outages, entropy, renews })
     }
 
     /// What is known of the server's outages.
@@ -84,13 +82,9 @@ impl Watches {
 
     /// From now on the server is asked every two seconds, if nothing was heard of it, whether it is there.
     pub fn look_at_server(&self) {
-        if !self.looks.swap(true, Ordering::SeqCst) {
+        if self.outages.begin_looks() {
             self.wake.notify_one();
         }
-    }
-
-    pub(crate) fn looks_at_server(&self) -> bool {
-        self.looks.load(Ordering::SeqCst)
     }
 
     /// Whether this is the process whose turns are watched, and not a fork of it.

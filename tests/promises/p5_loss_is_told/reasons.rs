@@ -9,7 +9,7 @@ use leasehold::{
     time::Clock,
 };
 use leasehold_testkit::{
-    CommandKind, Fault, ManualClock, Rule,
+    CommandKind, Fault, Log, ManualClock, Rule,
     faulty::{PushFault, PushRule},
 };
 
@@ -75,6 +75,27 @@ async fn a_fixed_lease_with_a_short_max_hold_ends_with_that() {
     world.pass(millis(500)).await;
     assert_eq!(guard.lease().state(), LeaseState::Lost(LossReason::MaxHold));
     assert!(world.holder(NAME).await.is_none());
+}
+
+/// Its end was planned: neither the server nor the process is to blame, and nobody has to look at it.
+#[tokio::test]
+async fn a_lease_that_was_not_to_be_renewed_says_so() {
+    let (log, _collecting) = Log::as_services_see_it();
+    let world = World::new();
+    let locks = world.runtime(1);
+    let lock = locks.lock(NAME).unwrap();
+    let guard = lock.acquire().renew(false).await.unwrap();
+    world.pass(secs(10)).await;
+    let error = guard.release().await.unwrap_err().to_string();
+    assert!(error.contains("lost: its time was over, and it was not to be renewed; "), "{error}");
+    assert_eq!(log.with("WARN"), [""; 0]);
+    // The control: the same end of a lease that was to be renewed.
+    let guard = lock.acquire().await.unwrap();
+    world.store.inject(Rule::new(Fault::LoseRequest).on(CommandKind::Renew).always());
+    world.pass(secs(10)).await;
+    let error = guard.release().await.unwrap_err().to_string();
+    assert!(error.contains("the server was out of reach"), "{error}");
+    assert_eq!(log.with("lease lost").len(), 1, "{:?}", log.lines());
 }
 
 /// The tokio runtime that renews is gone: nobody believes in a lease that nobody renews.

@@ -110,6 +110,20 @@ fn a_server_that_is_stopped_is_silent() {
     assert!(log.tells("the server was out of reach"), "{:?}", log.lines());
 }
 
+/// Asked by a readiness probe elsewhere, while nothing uses a lock.
+#[test]
+fn an_executor_that_nobody_drives_is_not_ready() {
+    let server = RedisServer::start();
+    let home = Builder::new_current_thread().enable_all().build().expect("a tokio runtime");
+    let locks = home.block_on(async { builder().connect(&server.url()).await });
+    let locks = locks.expect("the server answers");
+    assert!(locks.health().is_ready(), "{}", locks.health());
+    wait::on_one_thread(wait::until("red", || !locks.health().is_ready()));
+    let words = ["this process has heard nothing for", "nothing drives", "own_thread()"];
+    is_ours(&locks.health().to_string(), &words);
+    home.block_on(wait::until("green", || locks.health().is_ready()));
+}
+
 /// Nothing that is asked of it hangs.
 #[test]
 fn an_executor_that_nobody_drives_is_told_as_that() {

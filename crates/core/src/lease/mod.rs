@@ -8,4 +8,4 @@ mod state;
 pub use grant::Grant;
 pub use heard::HeardEnd;
 pub use holds::{HoldUpdate, Holds, HoldsError};
-pub use state::{LeaseEnd, LeaseRules, LeaseState, LossReason, believed_until, margin};
+pub use state::{Expiry, LeaseEnd, LeaseRules, LeaseState, LossReason, believed_until, margin};

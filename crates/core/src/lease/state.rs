@@ -45,8 +45,8 @@ impl fmt::Display for LeaseEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// No renewal was confirmed before the local deadline: the server was out of reach, or this
-    /// process stood still, or the tokio runtime that renews.
+    /// No renewal was confirmed before the local deadline: the lease was not to be renewed, the server was out
+    /// of reach, too few replicas had it, or this process could not renew it.
     Expired,
     /// The server had the lease no more, before its time was over here: it lost the data of the lock, and
     /// another has had the lock since; or its clock was set forward.
@@ -84,15 +84,19 @@ impl LossReason {
         Self::Forked,
     ];
 
-    /// The reason in words; for a lease whose end was seen so much too late, with what stood still.
+    /// The reason in words; for a lease that expired, with what is known of that.
     #[doc(hidden)]
-    pub fn told(self, stood_still: Option<Duration>) -> String {
-        let Some(late) = stood_still.map(tenths) else { return self.to_string() };
-        format!(
-            "no renewal was sent in time, because this process stood still until {late:?} after the end of the \
-             lease (blocking code in its async tasks: move it to spawn_blocking, or use own_thread(); or the \
-             process was stopped)"
-        )
+    pub fn told(self, expiry: Option<Expiry>) -> String {
+        match expiry {
+            None => self.to_string(),
+            Some(Expiry::AsPlanned) => "its time was over, and it was not to be renewed".into(),
+            Some(Expiry::StoodStill(late)) => format!(
+                "no renewal was sent in time, because this process stood still until {:?} after the end of the \
+                 lease (blocking code in its async tasks: move it to spawn_blocking, or use own_thread(); or the \
+                 process was stopped)",
+                tenths(late)
+            ),
+        }
     }
 
     /// The reason as a metric label.
@@ -115,7 +119,7 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => {
-                "no renewal was confirmed in time (the server was out of reach, too few replicas had it, or this process stood still)"
+                "no renewal was confirmed in time (it was not to be renewed, the server was out of reach, too few replicas had it, or this process did not renew it: it stood still, had no file descriptors, or nothing drove its tokio runtime)"
             }
             Self::Gone => {
                 "the server had it no more (another has had the lock since data was lost, the clock of the server was set forward, or a force-release was not heard)"
@@ -129,6 +133,15 @@ impl fmt::Display for LossReason {
             Self::Forked => "this process is a fork of the one that has it",
         })
     }
+}
+
+/// Why a lease expired, where that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// Its holder wanted it for one ttl.
+    AsPlanned,
+    /// What renews it stood still: its end was seen so much too late.
+    StoodStill(Duration),
 }
 
 /// How long before the server does a holder treat its lease as ended: 2 ms or 1 % of the ttl,
@@ -159,6 +172,8 @@ pub struct LeaseRules {
     /// The end of belief, whatever `max_hold` says.
     belief: Instant,
     ends_at: Option<Instant>,
+    /// Whether it has the time that its holder wants, if it is not to be renewed for longer.
+    is_complete: Option<bool>,
     end: Option<LeaseEnd>,
     /// How long after the end of belief it was seen to have expired.
     late: Duration,
@@ -167,7 +182,13 @@ pub struct LeaseRules {
 impl LeaseRules {
     /// A lease that is believed until `until`, and ends at `ends_at` at the latest (`max_hold`).
     pub fn new(until: Instant, ends_at: Option<Instant>) -> Self {
-        Self { belief: until, ends_at, end: None, late: Duration::ZERO }
+        Self { belief: until, ends_at, is_complete: None, end: None, late: Duration::ZERO }
+    }
+
+    /// The same lease, which is not to be renewed, or once if it is shorter than its holder wants.
+    #[must_use]
+    pub fn fixed(self, is_short: bool) -> Self {
+        Self { is_complete: Some(!is_short), ..self }
     }
 
     /// Until when the next holder of the turn may believe in it, whatever `max_hold` says.
@@ -197,9 +218,15 @@ impl LeaseRules {
         self.present()
     }
 
-    /// If it expired unseen, because what renews it stood still: until how long after its end.
-    pub fn stood_still(&self) -> Option<Duration> {
-        Some(self.late).filter(|late| *late >= STOOD_STILL)
+    /// Why it expired, if that is known.
+    pub fn expiry(&self) -> Option<Expiry> {
+        if self.end != Some(LeaseEnd::Lost(LossReason::Expired)) {
+            return None;
+        }
+        if self.is_complete == Some(true) {
+            return Some(Expiry::AsPlanned);
+        }
+        (self.late >= STOOD_STILL).then_some(Expiry::StoodStill(self.late))
     }
 
     /// A renewal or hold sent at `sent_at` was answered with `remaining`.
@@ -207,6 +234,7 @@ impl LeaseRules {
         if self.observe(now).is_held() {
             // The later of the two: answers may arrive out of order.
             self.belief = self.belief.max(believed_until(sent_at, remaining));
+            self.is_complete = self.is_complete.map(|_| true);
         }
         self.observe(now)
     }
@@ -266,12 +294,34 @@ mod tests {
         {
             let mut lease = LeaseRules::new(at(100), None);
             assert!(!lease.observe(at(seen)).is_held());
-            let told = lease.stood_still().map(|late| late.as_millis());
-            assert_eq!(told, stood_still, "{seen}");
+            let told = stood_still.map(|late| Expiry::StoodStill(Duration::from_millis(late)));
+            assert_eq!(lease.expiry(), told, "{seen}");
         }
         let mut bounded = LeaseRules::new(at(100), Some(at(50)));
         assert_eq!(bounded.observe(at(5_000)), LeaseState::Lost(LossReason::MaxHold));
-        assert_eq!(bounded.stood_still(), None);
+        assert_eq!(bounded.expiry(), None);
+    }
+
+    #[test]
+    fn a_lease_that_was_not_to_be_renewed_ends_as_planned() {
+        for seen in [100, 2_100] {
+            let mut lease = LeaseRules::new(at(100), None).fixed(false);
+            assert_eq!(lease.expiry(), None);
+            assert_eq!(lease.observe(at(seen)), LeaseState::Lost(LossReason::Expired));
+            assert_eq!(lease.expiry(), Some(Expiry::AsPlanned));
+            let told = LossReason::Expired.told(lease.expiry());
+            assert_eq!(told, "its time was over, and it was not to be renewed");
+        }
+        let mut short = LeaseRules::new(at(100), None).fixed(true);
+        let mut unrenewed = short.clone();
+        let _ =
+            (unrenewed.observe(at(100)), short.extended(at(50), at(40), Duration::from_secs(1)));
+        assert_eq!(unrenewed.expiry(), None);
+        let _ = short.observe(at(2_000));
+        assert_eq!(short.expiry(), Some(Expiry::AsPlanned));
+        let mut gone = LeaseRules::new(at(100), None).fixed(false);
+        assert_eq!(gone.lose(at(50), LossReason::Gone), LeaseState::Lost(LossReason::Gone));
+        assert_eq!(gone.expiry(), None);
     }
 
     #[test]

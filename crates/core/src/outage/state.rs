@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{
     clock::Instant,
-    durations::{SHORTEST_SILENCE, STOOD_STILL},
+    durations::{LOOK, SHORTEST_SILENCE, STOOD_STILL, UNHEARD},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -31,6 +31,10 @@ pub struct OutageState {
     outage: Option<Outage>,
     /// How long an answer usually takes; `None` before the first.
     round_trip: Option<Duration>,
+    /// Since when the server is asked how it is if nothing is heard of it.
+    looks_since: Option<Instant>,
+    /// When it was asked last.
+    looked_at: Option<Instant>,
 }
 
 /// A server that does not answer, as seen at one moment.
@@ -140,10 +144,48 @@ impl OutageState {
         self.heard_at
     }
 
-    /// Since when the server is silent, if that is longer at `now` than it pauses when it is well.
+    /// The server is asked how it is from `now` on. Returns whether that is news.
+    pub(super) fn begin_looks(&mut self, now: Instant) -> bool {
+        let is_news = self.looks_since.is_none();
+        self.looks_since.get_or_insert(now);
+        is_news
+    }
+
+    pub(super) fn looked(&mut self, now: Instant) {
+        self.looked_at = Some(now);
+    }
+
+    /// When the server is to be asked how it is, if nothing is heard of it by then; `None` while nobody
+    /// wants to know.
+    pub fn look_at(&self) -> Option<Instant> {
+        let last = self.heard_at.max(self.looked_at);
+        self.looks_since.map(|_| last.map(|last| last + LOOK).unwrap_or_default())
+    }
+
+    /// Since when the server is silent, if that is longer at `now` than it pauses when it is well; or since when
+    /// this process hears nothing, if it would have asked.
     pub fn shown_silence(&self, now: Instant) -> Option<Instant> {
+        self.unanswered_since(now).or_else(|| self.unheard_since(now))
+    }
+
+    fn unanswered_since(&self, now: Instant) -> Option<Instant> {
         let longest = self.allowance().max(STOOD_STILL);
         self.silent_since.filter(|&since| now.saturating_since(since) >= longest)
+    }
+
+    fn unheard_since(&self, now: Instant) -> Option<Instant> {
+        let since = self.heard_at.max(self.looks_since).filter(|_| self.looks_since.is_some());
+        let longest = self.allowance().max(UNHEARD);
+        since.filter(|&since| now.saturating_since(since) >= longest)
+    }
+
+    /// Since when nothing is heard at `now` because this process stands still: it does not even ask, or has
+    /// just asked for the first time after that.
+    pub fn stands_still_since(&self, now: Instant) -> Option<Instant> {
+        let since = self.unheard_since(now)?;
+        let asks = self.looked_at.is_some_and(|at| now.saturating_since(at) < UNHEARD);
+        let is_answer_late = asks && self.unanswered_since(now).is_some();
+        (!is_answer_late).then_some(since)
     }
 
     /// The last answer of the server, if that is a refusal that only an operator can lift, of a login, a right
@@ -293,6 +335,58 @@ mod tests {
             state.answered(at(3_000), at(3_001));
         }
         assert_eq!(state.allowance(), SHORTEST_SILENCE);
+    }
+
+    /// Looks go every 2 s: a process that hears nothing for 5 s does not run.
+    #[test]
+    fn a_process_that_hears_nothing_and_does_not_ask_stands_still() {
+        let ready = |state: &OutageState, now| state.answering_since(at(now)).is_some();
+        let stands_still = |state: &OutageState, now| state.stands_still_since(at(now));
+        let mut state = OutageState::default();
+        state.connected(at(0));
+        assert!(ready(&state, 60_000), "nobody wanted to know, so it did not ask");
+        assert!(state.begin_looks(at(60_000)) && !state.begin_looks(at(61_000)));
+        assert_eq!(state.look_at(), Some(at(2_000)));
+        // It is a busy machine that is late with a look.
+        assert!(ready(&state, 64_999) && stands_still(&state, 64_999).is_none());
+        assert!(!ready(&state, 65_000));
+        assert_eq!(stands_still(&state, 65_000), Some(at(60_000)));
+        assert_eq!(state.shown_silence(at(65_000)), Some(at(60_000)));
+        // What it asks when it runs again is no answer yet.
+        state.looked(at(65_000));
+        state.sent(at(65_000));
+        assert!(!ready(&state, 65_001) && stands_still(&state, 65_001).is_some());
+        state.answered(at(65_000), at(65_002));
+        assert_eq!(state.answering_since(at(65_002)), Some(at(65_002)));
+        assert!(stands_still(&state, 65_002).is_none() && state.look_at() == Some(at(67_002)));
+        // The calls of another tokio runtime give up.
+        state.sent(at(69_000));
+        assert!(!ready(&state, 70_002) && stands_still(&state, 70_002).is_some());
+        state.given_up(at(70_002));
+        assert!(!ready(&state, 70_003) && stands_still(&state, 70_003).is_some());
+    }
+
+    /// The control: it asks, and has no answer.
+    #[test]
+    fn a_silent_server_is_told_as_that() {
+        let mut state = OutageState::default();
+        state.connected(at(0));
+        state.begin_looks(at(0));
+        for look in (2_000..60_000).step_by(2_000) {
+            state.looked(at(look));
+            state.sent(at(look));
+            assert!(state.answering_since(at(look + 600)).is_none(), "{look}");
+            assert!(state.stands_still_since(at(look + 600)).is_none(), "{look}");
+            state.unanswered(at(look), error());
+            assert!(state.stands_still_since(at(look + 2_000)).is_none(), "{look}");
+        }
+        // A line that is that slow is silent for longer.
+        let mut slow = OutageState::default();
+        slow.begin_looks(at(0));
+        slow.answered(at(0), at(1_800));
+        assert!(
+            slow.answering_since(at(8_999)).is_some() && slow.answering_since(at(9_001)).is_none()
+        );
     }
 
     #[test]

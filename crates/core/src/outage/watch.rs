@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Instant, runs},
-    lease::LossReason,
+    lease::{Expiry, LossReason},
     metric::Metrics,
     mutex::Mutex,
     process::Origin,
@@ -69,6 +69,16 @@ impl OutageWatch {
         self.known.lock().0.connected(self.clock.now());
     }
 
+    /// From now on the server is asked how it is when nothing is heard of it. Returns whether that is news.
+    pub fn begin_looks(&self) -> bool {
+        self.known.lock().0.begin_looks(self.clock.now())
+    }
+
+    /// The server is asked at `now` how it is.
+    pub fn looked(&self, now: Instant) {
+        self.known.lock().0.looked(now);
+    }
+
     /// Resolves when an outage ends, also one that ends before the future is polled.
     ///
     /// # Cancel safety
@@ -78,7 +88,7 @@ impl OutageWatch {
         self.ended.notified()
     }
 
-    /// A lease was lost at `now`, after it had been held for some time; `stood_still` as in
+    /// A lease was lost at `now`, after it had been held for some time; `expiry` as in
     /// [`LossReason::told`].
     pub fn lost(
         &self,
@@ -86,13 +96,13 @@ impl OutageWatch {
         lock: &LockName,
         (lease, fence): (AcquisitionId, Fence),
         held_for: Duration,
-        (reason, stood_still): (LossReason, Option<Duration>),
+        (reason, expiry): (LossReason, Option<Expiry>),
     ) {
-        if reason == LossReason::Shutdown {
-            // Its own process asked for it, and has the report.
-            tracing::debug!(%lock, %lease, %fence, "lease ended: {reason}");
+        if reason == LossReason::Shutdown || expiry == Some(Expiry::AsPlanned) {
+            // Its own process asked for it.
+            tracing::debug!(%lock, %lease, %fence, "lease ended: {}", reason.told(expiry));
         } else if self.known.lock().1.lost(now) {
-            let (held_for, why) = (tenths(held_for), reason.told(stood_still));
+            let (held_for, why) = (tenths(held_for), reason.told(expiry));
             tracing::warn!(%lock, %lease, %fence, ?held_for, "lease lost: {why}");
         } else {
             tracing::debug!(%lock, %lease, %fence, "lease lost: {reason}");

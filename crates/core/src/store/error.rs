@@ -365,6 +365,17 @@ impl StoreError {
         self.ours()
     }
 
+    /// The error of a process that did not even ask.
+    pub fn still() -> Self {
+        Self::new(
+            StoreErrorKind::Definite,
+            "it stands still, or has until now: it was stopped, nothing drives the tokio runtime that the locks live \
+             on, or blocking code has all its threads",
+            "drive it as long as the locks live, move blocking code to spawn_blocking, or use own_thread()",
+        )
+        .ours()
+    }
+
     /// The same error of a command that was sent before, when the first copy may have run.
     #[must_use]
     pub fn or_unknown(mut self) -> Self {

@@ -12,7 +12,9 @@ pub struct Health {
     /// silent, before its first answer, and while its last answer is a refusal that only an operator can lift.
     pub answering_for: Option<Duration>,
     /// For how long the server has been silent: what was sent has had no answer for at least 500 ms, and
-    /// for four usual round trips. `None` while it answers.
+    /// for four usual round trips. Or for how long this process has heard nothing, if that is 5 s and more since
+    /// it was first asked for its health: it stands still, and [`error`](Self::error) says so. `None` while the
+    /// server answers.
     pub silent_for: Option<Duration>,
     /// Why the last command failed, if the server is silent and a command has failed; or the refusal of a login,
     /// a right or a version, if that is the last answer.
@@ -37,7 +39,7 @@ impl fmt::Display for Health {
         match (self.answering_for, self.silent_for) {
             (Some(time), _) => write!(f, "the server has answered for {:?}", tenths(time)),
             (None, Some(time)) if is_ours => {
-                write!(f, "this process has not reached the server for {:?}", tenths(time))
+                write!(f, "this process has heard nothing for {:?}", tenths(time))
             }
             (None, Some(time)) => write!(f, "the server has not answered for {:?}", tenths(time)),
             (None, None) if self.error.as_ref().is_some_and(StoreError::is_answer) => {

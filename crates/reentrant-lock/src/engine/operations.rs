@@ -240,11 +240,12 @@ impl Engine {
         let since = |at| now.saturating_since(at);
         let silent_for = state.shown_silence(now).map(since);
         let outage = state.outage().filter(|_| silent_for.is_some());
-        let error = outage.map(|outage| &outage.last_error).or_else(|| state.refusal());
+        let error = outage.map(|outage| &outage.last_error).or_else(|| state.refusal()).cloned();
+        let stands_still = state.stands_still_since(now).map(|_| StoreError::still());
         Health {
             answering_for: state.answering_since(now).map(since),
             silent_for,
-            error: error.cloned(),
+            error: stands_still.or(error),
             leases_at_risk: if silent_for.is_some() { self.watches.held() } else { 0 },
             draining: self.ending.refuses() || self.has_stopped(),
         }

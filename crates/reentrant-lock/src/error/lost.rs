@@ -1,8 +1,6 @@
-use std::time::Duration;
-
 use leasehold_core::{
     Fence, LockName, StoreError,
-    lease::{LeaseEnd, LossReason},
+    lease::{Expiry, LeaseEnd, LossReason},
 };
 use leasehold_watchdog::HeldLease;
 
@@ -10,7 +8,7 @@ use leasehold_watchdog::HeldLease;
 ///
 /// What was done under it may have met another holder: rely on the fence check of the storage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("lock {lock:?}: the lease (fence {fence}) was lost: {}", reason.told(*stood_still))]
+#[error("lock {lock:?}: the lease (fence {fence}) was lost: {}", reason.told(*expiry))]
 #[non_exhaustive]
 pub struct LeaseLost {
     /// The lock.
@@ -19,14 +17,14 @@ pub struct LeaseLost {
     pub fence: Fence,
     /// Why it was lost.
     pub reason: LossReason,
-    /// If it expired unseen, because this process stood still: until how long after its end.
-    pub(crate) stood_still: Option<Duration>,
+    /// Why it expired, if that is known.
+    pub(crate) expiry: Option<Expiry>,
 }
 
 impl LeaseLost {
     pub(crate) fn new(lease: &HeldLease, reason: LossReason) -> Self {
-        let stood_still = lease.stood_still();
-        Self { lock: lease.name().clone(), fence: lease.fence(), reason, stood_still }
+        let (lock, fence, expiry) = (lease.name().clone(), lease.fence(), lease.expiry());
+        Self { lock, fence, reason, expiry }
     }
 
     /// What the end of a lease is to those who still need it.

@@ -27,7 +27,7 @@ fn cause() -> StoreError {
 }
 
 fn lost() -> LeaseLost {
-    LeaseLost { lock: lock(), fence: fence(), reason: LossReason::Gone, stood_still: None }
+    LeaseLost { lock: lock(), fence: fence(), reason: LossReason::Gone, expiry: None }
 }
 
 fn acquire_errors() -> Vec<AcquireError> {
