@@ -64,7 +64,7 @@ async fn scripts_that_are_copied_whole_are_told_with_their_setting() {
     }
     let (kind, text) = refusal(patient::builder(), &server.url()).await;
     assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
-    names(&text, &["DEL is refused", "after non deterministic", "lua-replicate-commands yes"]);
+    names(&text, &["SET is refused", "after non deterministic", "lua-replicate-commands yes"]);
 }
 
 fn without(proxy: &FaultProxy, command: &str, words: &str) {
