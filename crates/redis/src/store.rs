@@ -291,7 +291,7 @@ impl RedisStore {
             preamble.write_settings(to, &of);
             to.arg(id.to_stored()).arg(fence.get());
         };
-        let answer = self.run_apart(&scripts::FORCE_RELEASE, 1, write, deadline).await;
+        let answer = self.run_apart(&scripts::FORCE_RELEASE, write, deadline).await;
         answer
             .and_then(|answer| decode::force_release(&answer))
             .map_err(|error| error.for_lock(&name))
@@ -378,16 +378,15 @@ impl RedisStore {
         decode::inspect(&answer, names.len())
     }
 
-    /// Runs a script on so many locks on a pooled connection, out of the way of leases.
+    /// Runs a script on one lock on a pooled connection, out of the way of leases.
     async fn run_apart(
         &self,
         script: &Script,
-        locks: usize,
         write: impl Fn(&mut Cmd) + Send + Sync + 'static,
         deadline: Instant,
     ) -> Result<Value, StoreError> {
         self.readiness.by(deadline).await?;
-        let errand = Errand::script(script, LockCommand::KEYS * locks, write, Replication::NONE);
+        let errand = Errand::script(script, LockCommand::KEYS, write, Replication::NONE);
         Ok(self.pool.run(errand, deadline).await?.answer)
     }
 }

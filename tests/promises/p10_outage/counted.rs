@@ -48,7 +48,7 @@ async fn failures_are_no_contention() {
     assert_eq!((of(names::CONTENDED_TOTAL), of(names::QUEUE_POSITION)), (3, 2));
 }
 
-/// Whoever sends it: also one that only asks whether the server answers, and one about many locks.
+/// A look of `health()` counts as a command of a task does; one about many locks that fails as a whole counts once.
 #[tokio::test]
 async fn each_command_that_fails_is_one_store_error() {
     let recorder: &'static DebuggingRecorder = Box::leak(Box::new(DebuggingRecorder::new()));

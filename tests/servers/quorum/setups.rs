@@ -83,7 +83,7 @@ async fn one_server_under_two_names_is_refused() {
     let both = [first, proxy.port()].map(|port| format!("127.0.0.1:{port}"));
     names(&text, &["same server", &both[0], &both[1]]);
 
-    // Whoever connects later counts it once: with the third server it is a majority, and alone it is none.
+    // A lazy runtime takes both addresses for one node: with the other server that is a majority, without it none.
     let locks = patient::builder().connect_lazy(&*url).expect("good settings");
     use_lock(&locks).await;
     let diagnosis = locks.diagnose().await;
