@@ -121,7 +121,7 @@ impl Root {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let program = folder.path().join("as-root");
-        fs::copy("/usr/bin/setpriv", &program).unwrap();
+        copied("/usr/bin/setpriv", &program);
         fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
         Self { folder, program }
     }
@@ -129,6 +129,14 @@ impl Root {
     fn words(&self) -> String {
         format!("{} --reuid=0 --regid=0 --clear-groups", self.program.display())
     }
+}
+
+/// Copies a program.
+fn copied(from: &str, to: &Path) {
+    // Not by this process: a child that another test forks meanwhile would have the copy open for writing
+    // until its own program starts, and Linux starts no program that is open for writing.
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(status.is_ok_and(|status| status.success()), "{from} is copied");
 }
 
 /// Ends a process.
@@ -149,7 +157,7 @@ fn begun_by_nobody(scene: &Root, url: &str, options: &[&str], text: &str) -> (Ru
     let program = scene.folder.path().join("leasehold");
     // The one that was built may lie where nobody else may go.
     if !program.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_leasehold"), &program).unwrap();
+        copied(env!("CARGO_BIN_EXE_leasehold"), &program);
     }
     let root = scene.words();
     let root: Vec<_> = root.split(' ').collect();
