@@ -20,6 +20,7 @@ use crate::{
 /// The leases of a run.
 #[derive(Debug)]
 pub(super) struct Held {
+    locks: LockRuntime,
     leases: Vec<Lease>,
     guard: HeldGuard,
 }
@@ -41,7 +42,8 @@ impl Held {
             let once = locks.once(name).map_err(CliError::usage)?.window(window);
             return match once.begin().await? {
                 Begun::First(guard) => {
-                    Ok(Self { leases: vec![guard.lease()], guard: HeldGuard::Once(guard) })
+                    let (locks, leases) = (locks.clone(), vec![guard.lease()]);
+                    Ok(Self { locks, leases, guard: HeldGuard::Once(guard) })
                 }
                 Begun::Duplicate(duplicate) => {
                     let cause = match duplicate.progress {
@@ -68,12 +70,13 @@ impl Held {
         } else {
             acquire.await?
         };
-        Ok(Self { leases: guard.iter().cloned().collect(), guard: HeldGuard::Locks(guard) })
+        let (locks, leases) = (locks.clone(), guard.iter().cloned().collect());
+        Ok(Self { locks, leases, guard: HeldGuard::Locks(guard) })
     }
 
     /// Resolves when a lease has ended, and says which one and why.
     pub(super) async fn lost(&self) -> String {
-        match &self.guard {
+        let lost = match &self.guard {
             HeldGuard::Locks(guard) => guard.lost().await.to_string(),
             HeldGuard::Once(guard) => {
                 let reason = match guard.lost().await {
@@ -83,7 +86,8 @@ impl Held {
                 let (name, fence) = (guard.name(), guard.fence());
                 format!("lock {name:?}: the lease (fence {fence}) was lost: {reason}")
             }
-        }
+        };
+        format!("{lost}{}", self.failure())
     }
 
     /// Waits for the first renewal of each lease that was waited for: until then it lives for a claim
@@ -107,10 +111,16 @@ impl Held {
             return "the lease was about to be lost".into();
         };
         format!(
-            "lock {:?}: the lease (fence {}) was about to be lost: no renewal got through in time",
+            "lock {:?}: the lease (fence {}) was about to be lost: no renewal got through in time{}",
             lease.name(),
-            lease.fence()
+            lease.fence(),
+            self.failure()
         )
+    }
+
+    /// Why commands fail, if they do.
+    fn failure(&self) -> String {
+        self.locks.health().error.map(|error| format!(": {error}")).unwrap_or_default()
     }
 
     pub(super) fn is_held(&self) -> bool {

@@ -74,3 +74,38 @@ fn an_outage_ends_the_command_with_its_lease() {
     server.kill();
     assert!(running.end().last_complaint(76).contains("lost"));
 }
+
+/// The server has another password from then on, or certificates of another authority: each connection that
+/// is made anew is refused.
+#[test]
+fn a_refusal_that_ends_a_lease_is_told_as_its_cause() {
+    let server = RedisServer::builder().password("hush-hush").start();
+    let other_password = || drop(server.command(&["CONFIG", "SET", "requirepass", "another"]));
+    let text = refused(&server, &server.url_with("", "hush-hush", 0), &[], other_password);
+    assert!(text.contains("WRONGPASS"), "{text}");
+
+    let server = RedisServer::builder().tls().start();
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, server.ca_pem().unwrap()).unwrap();
+    let other = RedisServer::builder().tls().start();
+    let other_ca = || std::fs::write(&ca, other.ca_pem().unwrap()).unwrap();
+    let text = refused(&server, &server.url(), &["--tls-ca", &ca.display().to_string()], other_ca);
+    assert!(text.contains("--tls-ca"), "{text}");
+}
+
+/// What a run says whose connections are cut after a change that lets it make no other.
+fn refused(server: &RedisServer, url: &str, options: &[&str], change: impl FnOnce()) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("begun");
+    let script = format!("touch {}; exec sleep 100", file.display());
+    let run = ["run", "--ttl", "2s", LOCK, "--", "sh", "-c", &script];
+    let words = [options, &run].concat();
+    let mut command = leasehold(words);
+    let running = Running::begun(command.env("REDIS_URL", url), &file);
+    change();
+    server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    let ended = running.end();
+    ended.last_complaint(76).to_owned()
+}
