@@ -17,8 +17,9 @@ use crate::{
 /// What releasing a guard came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
-    /// It was the last hold: the lease has ended. The server confirmed it, unless another task of
-    /// this process went on with the lock, or the runtime keeps it idle.
+    /// It was the last hold: the lease has ended. The server confirmed it, unless other tasks of this
+    /// process wait for the lock or went on with it, or the runtime keeps it idle: then the runtime
+    /// sends the release.
     Ended,
     /// It was the last hold: the lease has ended, and the server confirmed that the lock stays
     /// closed for a while, as [`min_hold`](crate::Acquire::min_hold) asked.
