@@ -7,7 +7,8 @@ const fn millis(shortest: u64, longest: u64) -> RangeInclusive<Duration> {
     RangeInclusive::new(Duration::from_millis(shortest), Duration::from_millis(longest))
 }
 
-/// The longest time for which a sleeping task trusts a timer: it stands still while the machine sleeps.
+/// The longest time for which a sleeping task trusts a timer: it stands still while the machine sleeps. A
+/// process that hears nothing for so long, although it would have asked, stands still itself.
 pub const LONGEST_NAP: Duration = Duration::from_secs(5);
 /// A clock of tokio that is paused shows a time from before the first look at it, but by less than this.
 pub(crate) const AN_HOUR: Duration = Duration::from_secs(3600);
@@ -34,9 +35,6 @@ pub const SHORTEST_SILENCE: Duration = Duration::from_millis(100);
 /// After how long without an answer the server is asked whether it is there, once somebody has asked how
 /// it is: an outage shows within 5 s, with time to spare.
 pub const LOOK: Duration = Duration::from_secs(2);
-/// A process that hears nothing for so long, although it would have asked, stands still: a busy machine is less
-/// late with a look.
-pub(crate) const UNHEARD: Duration = Duration::from_secs(5);
 /// What comes later than this after its time shows that the process stood still, as does a tokio runtime on
 /// which nothing runs for so long. A healthy server pauses for less, too, as when it forks: a longer silence
 /// shows in the health of a runtime.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{
     clock::Instant,
-    durations::{LOOK, SHORTEST_SILENCE, STOOD_STILL, UNHEARD},
+    durations::{LONGEST_NAP, LOOK, SHORTEST_SILENCE, STOOD_STILL},
     store::{StoreError, StoreErrorKind},
 };
 
@@ -175,7 +175,7 @@ impl OutageState {
 
     fn unheard_since(&self, now: Instant) -> Option<Instant> {
         let since = self.heard_at.max(self.looks_since).filter(|_| self.looks_since.is_some());
-        let longest = self.allowance().max(UNHEARD);
+        let longest = self.allowance().max(LONGEST_NAP);
         since.filter(|&since| now.saturating_since(since) >= longest)
     }
 
@@ -183,7 +183,7 @@ impl OutageState {
     /// just asked for the first time after that.
     pub fn stands_still_since(&self, now: Instant) -> Option<Instant> {
         let since = self.unheard_since(now)?;
-        let asks = self.looked_at.is_some_and(|at| now.saturating_since(at) < UNHEARD);
+        let asks = self.looked_at.is_some_and(|at| now.saturating_since(at) < LONGEST_NAP);
         let is_answer_late = asks && self.unanswered_since(now).is_some();
         (!is_answer_late).then_some(since)
     }
