@@ -148,13 +148,16 @@ fn a_connection_that_was_taken_before_the_switch_is_not_used_after_it() {
     let sentinel = home.block_on(OneSentinel::naming(proxy.port()));
     let pool = home.block_on(async { sentinel.pool() });
     assert_eq!(home.block_on(name(pool.clone())), "old");
-    let checks = old.calls("ping");
+    let gate = hold(&proxy, "PING");
     let mut call = pin!(name(pool));
     {
         // Elsewhere the call would be a task, which nobody has to poll.
         let _home = home.enter();
         assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
+    home.block_on(come(&gate, 1));
+    let checks = old.calls("ping");
+    gate.open();
     let checked = || (old.calls("ping") > checks).then_some(());
     Patience::of(PATIENCE).until(checked).expect("the connection is checked");
     home.block_on(sentinel.names(new.port()));

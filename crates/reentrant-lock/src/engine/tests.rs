@@ -9,8 +9,8 @@ use leasehold_core::{
     RuntimeLabel, SystemClock, SystemEntropy,
     lease::{LeaseEnd, LossReason},
     store::{
-        AcquireAnswer, Command, Granted, Inspection, LeaseRecord, Listener, Push, ReleaseAnswer,
-        Reply, StoreFuture,
+        AcquireAnswer, Command, Granted, Inspection, LeaseRecord, Listener, Place, Push,
+        ReleaseAnswer, Reply, StoreFuture,
     },
 };
 use tracing::{Event, Level, Metadata, Subscriber, span};
@@ -167,6 +167,12 @@ impl LockStore for LosesData {
                 ReleaseAnswer::NextGranted(granted(2, true)).into()
             }
             Command::Release(_) => ReleaseAnswer::Released.into(),
+            // Where the release takes long.
+            Command::Heartbeat(heartbeats) => {
+                let place = Place { remaining: Duration::from_secs(60), ahead: 0 };
+                let queued = |_| Ok(AcquireAnswer::Queued(place));
+                Reply::Heartbeat(heartbeats.batch.iter().map(queued).collect())
+            }
             other => unreachable!("nobody sends {}", other.word()),
         };
         Box::pin(ready(Ok(reply)))
