@@ -164,7 +164,7 @@ async fn a_lease_is_gone_that_only_a_minority_keeps_closed() {
         let (holding, others) = split(&group, alice(1));
         group.server(holding[0]).command(&["DEL", KEY]);
         // A node that has seen later leases does not take this one.
-        let counted = format!("v4 {} 9999999999999", fence.get() + 1_000_000);
+        let counted = format!("v5 {} 9999999999999", fence.get() + 1_000_000);
         group.server(others[0]).command(&["SET", KEY, &counted, "PX", "60000"]);
     });
     let released = holder.release(alice(1), fence, Some(secs(5))).await.expect("all nodes answer");

@@ -109,12 +109,6 @@ impl<'a> ScriptReply<'a> {
         let found = self.text(1).unwrap_or_default();
         match self.word() {
             b"layout" => layout_trouble(&found),
-            b"counter" => {
-                let what = format!("the fence counter holds {found:?}, which is not a token");
-                let remedy = "find out who wrote it, then delete the key: tokens go on from the server's clock; \
-                     under FencePolicy::Counter set it to the last token and \" 0\" instead";
-                StoreError::new(StoreErrorKind::Corrupt, what, remedy)
-            }
             b"exhausted" => StoreError::exhausted(),
             _ => self.not_understood(),
         }
@@ -128,16 +122,16 @@ impl<'a> ScriptReply<'a> {
 /// The error for data of another layout.
 fn layout_trouble(found: &str) -> StoreError {
     let (which, remedy) = match found {
-        "1" | "2" => (
+        "1" | "2" | "3" => (
             "an older version of Leasehold wrote",
             "stop the programs that use the older version and delete the key, or choose \
              another namespace",
         ),
-        "3" => (
+        "4" => (
             "a runtime of one server wrote",
             "use servers of their own for a quorum, or another namespace",
         ),
-        "4" => (
+        "5" => (
             "a runtime of a quorum wrote",
             "connect with redis+quorum:// and all of its nodes, or choose another namespace",
         ),

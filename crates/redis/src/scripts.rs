@@ -58,8 +58,11 @@ script_and_touch!(
     RENEW_AND_TOUCH,
     "local step = 1",
     "commands/head.lua",
+    ("local function general()"),
     "lease/grant.lua",
     "lease/row.lua",
+    "lease/extend.lua",
+    ("return extend end"),
     "lease/renew.lua",
 );
 script!(

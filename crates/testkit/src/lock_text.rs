@@ -7,7 +7,7 @@ use crate::RedisServer;
 /// Whatever stands there can be read and written: tests put in what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockText {
-    /// The notes before the counter: `w`, `k`, both or none.
+    /// `w` if others wait, `k` if the lock is only kept closed, both or none.
     pub flags: String,
     /// The last token of the last grant.
     pub counter: String,
@@ -62,32 +62,35 @@ impl LockText {
     /// Understands a text.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(7, ' ');
-        let mut notes = parts.next()?.split(',');
-        let first = notes.next()?;
-        let counter = first.trim_start_matches(['w', 'k']);
-        let flags = first[..first.len() - counter.len()].into();
+        let (notes, mut rest) = text.strip_prefix("v4 x")?.split_once(' ')?;
+        let flags = notes.chars().filter(|note| ['w', 'k'].contains(note)).collect();
         let (mut holds, mut marks) = (None, None);
-        for note in notes {
-            if let Some(until) = note.strip_prefix('m') {
-                marks = Some(until.parse().ok()?);
-            } else {
-                let (count, number) = note.strip_prefix('h')?.split_once('/')?;
-                holds = Some((count.parse().ok()?, number.parse().ok()?));
-            }
+        if notes.contains('m') {
+            let (before, until) = rest.rsplit_once(' ')?;
+            (rest, marks) = (before, Some(until.parse().ok()?));
         }
-        let expires = parts.next()?.into();
+        if notes.contains('h') {
+            let (before, held) = rest.rsplit_once(' ')?;
+            let (count, number) = held.split_once('/')?;
+            (rest, holds) = (before, Some((count.parse().ok()?, number.parse().ok()?)));
+        }
+        let bare = |number: &str| match number.trim_start_matches('0') {
+            "" => "0".to_owned(),
+            other => other.to_owned(),
+        };
+        let mut parts = rest.splitn(7, ' ');
+        let (counter, expires) = (bare(parts.next()?), bare(parts.next()?));
         let lease = match parts.next() {
             None => None,
-            Some(holder) => Some(LeaseText {
-                holder: holder.into(),
-                fence: parts.next()?.parse().ok()?,
+            Some(fence) => Some(LeaseText {
+                fence: fence.parse().ok()?,
                 since: parts.next()?.parse().ok()?,
                 end: parts.next()?.parse().ok()?,
+                holder: parts.next()?.into(),
                 label: parts.next()?.into(),
             }),
         };
-        Some(Self { flags, counter: counter.into(), holds, marks, expires, lease })
+        Some(Self { flags, counter, holds, marks, expires, lease })
     }
 
     /// Puts another text in the place of that under the key of a lease.
@@ -103,12 +106,22 @@ impl LockText {
 
     fn write(&self) -> String {
         let Self { flags, counter, holds, marks, expires, lease } = self;
-        let holds = holds.map(|(count, number)| format!(",h{count}/{number}")).unwrap_or_default();
-        let marks = marks.map(|until| format!(",m{until}")).unwrap_or_default();
+        let has = |note: char, is_there: bool| if is_there { note } else { '-' };
+        let notes: String = [
+            has('w', flags.contains('w')),
+            has('k', flags.contains('k')),
+            has('h', holds.is_some()),
+            has('m', marks.is_some()),
+        ]
+        .into_iter()
+        .collect();
         let lease = lease.as_ref().map(|LeaseText { holder, fence, since, end, label }| {
-            format!(" {holder} {fence} {since} {end} {label}")
+            format!(" {fence:016} {since:016} {end:013} {holder} {label}")
         });
-        format!("{flags}{counter}{holds}{marks} {expires}{}", lease.unwrap_or_default())
+        let holds = holds.map(|(count, number)| format!(" {count:010}/{number:020}"));
+        let marks = marks.map(|until| format!(" {until:013}"));
+        let behind: String = [lease, holds, marks].into_iter().flatten().collect();
+        format!("v4 x{notes}--- {counter:0>16} {expires:0>13}{behind}")
     }
 
     /// The last token of the last grant.

@@ -224,7 +224,7 @@ async fn a_client_of_one_node_is_told_that_it_is_one_of_a_quorum() {
     let waiting = tokio::spawn(async move { lock.acquire().wait_forever().await.map(drop) });
     let waits = |server: &RedisServer| {
         let text = block_in_place(|| scene::text(server, "value")).unwrap_or_default();
-        text.starts_with("v4w").then(|| server.url())
+        text.starts_with("v5w").then(|| server.url())
     };
     wait::until("somebody waits", || group.servers().any(|one| waits(one).is_some())).await;
     let url = group.servers().find_map(waits).expect("one of them");

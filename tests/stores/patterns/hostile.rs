@@ -3,14 +3,14 @@
 /// What stands before the part that is repeated: beginnings of each text that the scripts read, up to each of its runs.
 const BEGINNINGS: [&str; 14] = [
     "",
-    "w",
-    "wk1,h1/",
-    "1,m",
-    "1 1",
-    "w1 1 ",
-    "w1 1 a 1 1 1 ",
-    "1 1 1 1 1 ",
-    "v4w 1 1",
+    "v4 x",
+    "v4 x------- 1",
+    "v4 x--h---- 1 1",
+    "v4 x---m--- 1 1 ",
+    "v4 xw------ 1 1 1 1 1 ",
+    "v4 x------- 1 1 1 1 1 ",
+    "v4 x------- 1 1 1 1 1 a ",
+    "v5w 1 1",
     " a 1 1 1 1 1 1/0 ",
     "1 a-a-a-a-a:",
     "a{",
@@ -42,11 +42,13 @@ pub(super) fn hostile_texts(size: usize) -> impl Iterator<Item = Vec<u8>> {
 pub(super) fn well_formed() -> impl Iterator<Item = Vec<u8>> {
     const ID: &str = "b8a5b1e6-5a0e-4b5b-9d7e-0c6f3d1c2a10:7";
     let texts = [
-        "1700000000000001 9999999999999".to_owned(),
-        format!("wk1700000000000001,h2/1,m9999999999999 0 {ID} 41 41 41 ~host/1/a b"),
-        format!(" {ID} 41 41 41 ~host/1/a b"),
+        "v4 x------- 1700000000000001 9999999999999".to_owned(),
+        format!(
+            "v4 xw-hm--- 1700000000000001 0000000000000 41 41 41 {ID} ~host/1/a b 2/1 9999999999999"
+        ),
+        format!(" 41 41 41 {ID} ~host/1/a b"),
         "7 12 1700000000000001 3000 1700000000000001 host/1/a b".to_owned(),
-        format!("v4wm 1700000000000001 9999999999999 {ID} 1 41 40 41 41 2/1 label"),
+        format!("v5wm 1700000000000001 9999999999999 {ID} 1 41 40 41 41 2/1 label"),
         format!(" {ID} 1 41 40 41 41 2/1 label"),
         format!(" {ID} 1 1700000000000001"),
         "1700000000000001 9999999999999 3000 label".to_owned(),

@@ -23,9 +23,9 @@ fn every_text_of_a_lock_is_within_the_bound() {
     let (id, label) = (acquisition(), label());
     let holds = format!("{}/{NUMBER}", u32::MAX);
     let texts = [
-        format!("wk{TOKEN},h{holds},m{TIME} {TIME} {id} {TOKEN} {TIME} {TIME} {label}"),
+        format!("v4 xwkhm--- {TOKEN} {TIME} {TOKEN} {TIME} {TIME} {id} {label} {holds} {TIME}"),
         format!("{id} {NUMBER} {TIME} {TIME} {TOKEN} {label}"),
-        format!("v4wmk {TOKEN} {TIME} {id} {NUMBER} {TOKEN} {TOKEN} {TIME} {TIME} {holds} {label}"),
+        format!("v5wmk {TOKEN} {TIME} {id} {NUMBER} {TOKEN} {TOKEN} {TIME} {TIME} {holds} {label}"),
         format!("{TIME} {TIME} {TIME} {label}"),
     ];
     for text in texts {

@@ -18,6 +18,9 @@ const WITHDRAWN: &str = "leasehold:{orders/42}:withdrawn";
 const QUEUE: &str = "leasehold:{orders/42}:queue";
 const WAITERS: &str = "leasehold:{orders/42}:waiters";
 
+/// Above the greatest fence.
+const TOO_LARGE: &str = "9007199254740993";
+
 /// A sign of life with a claim window of half a minute.
 fn beat(number: u64) -> Heartbeat {
     Heartbeat { number, claim_window: secs(30) }
@@ -33,11 +36,17 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
     (&["SET", LEASE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "x", "PX", "60000"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["HSET", LEASE, "colour", "red"], Config, "layout version \"\"", "another namespace"),
-    (&["HSET", LEASE, "v", "5", "holder", "x"], Config, "layout version \"5\"", "update"),
+    (&["HSET", LEASE, "v", "6", "holder", "x"], Config, "layout version \"6\"", "update"),
+    (&["SET", LEASE, "v5 1763864400000000"], Config, "layout version \"5\"", "redis+quorum://"),
     // As a later version may write it.
-    (&["SET", LEASE, "v4 1763864400000000"], Config, "layout version \"4\"", "redis+quorum://"),
-    (&["SET", LEASE, "v5 1763864400000000"], Config, "layout version \"5\"", "update"),
+    (&["SET", LEASE, "v6 1763864400000000"], Config, "layout version \"6\"", "update"),
     // As older versions wrote it.
+    (
+        &["SET", LEASE, "w1763864400000000,h2/1 1764544800000"],
+        Config,
+        "layout version \"3\"",
+        "another namespace",
+    ),
     (
         &["HSET", LEASE, "v", "2", "lock", "1763864400000000 1764544800000"],
         Config,
@@ -50,26 +59,87 @@ const BAD: &[(&[&str], StoreErrorKind, &str, &str)] = &[
         "layout version \"1\"",
         "another namespace",
     ),
-    (&["SET", LEASE, "abc 1000000000000"], Corrupt, "\"abc\"", "delete the key"),
-    (&["SET", LEASE, "-5 1000000000000"], Corrupt, "\"-5\"", "delete the key"),
-    (&["SET", LEASE, "1.5 1000000000000"], Corrupt, "\"1.5\"", "delete the key"),
-    // As long as a token of today.
-    (&["SET", LEASE, "-999999999999999 1000000000000"], Corrupt, "", "delete the key"),
-    (&["SET", LEASE, "1234567890123.45 1000000000000"], Corrupt, "", "delete the key"),
-    (&["SET", LEASE, "nan 1000000000000"], Corrupt, "\"nan\"", "delete the key"),
-    (&["SET", LEASE, "99999999999999999 1000000000000"], Corrupt, "\"99999999999999999\"", ""),
-    (&["SET", LEASE, " 1000000000000"], Corrupt, "\"\"", "delete the key"),
-    (&["SET", LEASE, "9007199254740991 1000000000000"], Corrupt, "greatest value", ""),
-    // No counter and no time behind a single space, and what says more than a lock does.
-    (&["SET", LEASE, "41,x 1000000000000"], Corrupt, "WRONGTYPE", "another namespace"),
-    (&["SET", LEASE, "41 1000000000000 x"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", LEASE, "v4 x------- 9007199254740991 1000000000000"], Corrupt, "greatest value", ""),
+    // Each of another width, or no number, and what says less or more than a lock does.
+    (&["SET", LEASE, "v4 x------- 41 1000000000000"], Corrupt, "WRONGTYPE", "another namespace"),
+    (&["SET", LEASE, "v4 x------- 0000000000000041 0"], Corrupt, "WRONGTYPE", "another namespace"),
+    (
+        &["SET", LEASE, "v4 x------- 00000000000000ab 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x------- -999999999999999 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x------- 1234567890123.45 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (&["SET", LEASE, "v4 x------- 99999999999999999 1000000000000"], Corrupt, "WRONGTYPE", ""),
+    (
+        &["SET", LEASE, "v4 x------- 1234567890123456:9999999999999"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x------- 1234567890123456 99999999999xx"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x------- 0000000000000041  000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x------- 0000000000000041 1000000000000 x"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x---m--- 0000000000000041 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 x--h---- 0000000000000041 1000000000000 2/1"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 xkw----- 0000000000000041 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    // Flags and kinds without a meaning yet.
+    (
+        &["SET", LEASE, "v4 x------v 0000000000000041 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
+    (
+        &["SET", LEASE, "v4 y------- 0000000000000041 1000000000000"],
+        Corrupt,
+        "WRONGTYPE",
+        "delete the key",
+    ),
     (&["RPUSH", LEASE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "foo bar"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", LEASE, "0x10"], Corrupt, "WRONGTYPE", "another namespace"),
-    (&["SET", LEASE, "41  0"], Corrupt, "WRONGTYPE", "another namespace"),
-    // As long as the text of an idle lock.
-    (&["SET", LEASE, "1234567890123456:9999999999999"], Corrupt, "WRONGTYPE", "delete the key"),
-    (&["SET", LEASE, "1234567890123456 99999999999xx"], Corrupt, "WRONGTYPE", "delete the key"),
     (&["SET", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["RPUSH", QUEUE, "x"], Corrupt, "WRONGTYPE", "another namespace"),
     (&["SET", WITHDRAWN, "x"], Corrupt, "WRONGTYPE", "another namespace"),
@@ -151,7 +221,7 @@ async fn no_command_takes_a_key_of_another_layout_for_the_end_of_a_lease() {
     let foreign: [&[&str]; 3] = [
         &["HSET", LEASE, "colour", "red"],
         &["HSET", LEASE, "v", "2"],
-        &["SET", LEASE, "v5 1763864400000000"],
+        &["SET", LEASE, "v6 1763864400000000"],
     ];
     for set_up in foreign {
         server.flush_all();
@@ -185,7 +255,7 @@ async fn a_key_of_another_type_spoils_no_other_renewal() {
         [calls.renewal(alice(1), fences[0], ttl(60)), other.renewal(alice(2), fences[1], ttl(60))];
     let foreign: [&[&str]; 5] = [
         &["SET", LEASE, "x"],
-        &["SET", LEASE, "v5 1763864400000000"],
+        &["SET", LEASE, "v6 1763864400000000"],
         &["HSET", LEASE, "colour", "red"],
         &["HSET", LEASE, "v", "2"],
         &["RPUSH", LEASE, "x"],
@@ -206,11 +276,11 @@ async fn a_spoiled_counter_keeps_nobody_from_ending_a_lease() {
     let server = RedisServer::start();
     let calls = calls(&store_on(&server).await);
     let fence = granted(&calls, alice(1)).await;
-    LockText::change(&server, LEASE, |text| text.counter = "abc".into());
+    LockText::change(&server, LEASE, |text| text.counter = TOO_LARGE.into());
     let answer = calls.force_release(alice(1), fence).await.expect("force_release");
     assert_eq!(answer, ForceReleaseAnswer::Ended { fence: None });
     let counter = LockText::of(&server, LEASE).counter;
-    assert_eq!(counter, "abc", "the counter is as it was found");
+    assert_eq!(counter, TOO_LARGE, "the counter is as it was found");
     let free = calls.inspect().await.expect("inspect");
     assert_eq!(free, Inspection::Free { last_fence: None });
 }
@@ -262,7 +332,7 @@ async fn a_spoiled_counter_leaves_waiters_in_their_places_and_tells_them() {
     let calls = calls(&store_on(&server).await);
     let fence = granted(&calls, alice(1)).await;
     queued(&calls, bob(1)).await;
-    LockText::change(&server, LEASE, |text| text.counter = "abc".into());
+    LockText::change(&server, LEASE, |text| text.counter = TOO_LARGE.into());
     let next = calls.waiter(alice(2), ttl(60), None, beat(2));
     let answer = calls.release_and_queue(alice(1), fence, None, &next).await.expect("release");
     let ReleaseAnswer::NextQueued(place) = answer else { panic!("{answer:?}") };

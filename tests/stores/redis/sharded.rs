@@ -70,7 +70,7 @@ impl Node {
         self.run(tag, &["acquire", ALICE, "0", "1"]);
         self.run(tag, &["acquire", BOB, "0", "1"]);
         let lease: String = self.server().query(&["GET", KEYS[0]]);
-        let fence = lease.split(' ').nth(3).expect("a lease").to_owned();
+        let fence = lease.split(' ').nth(4).expect("a lease").to_owned();
         self.run(tag, &["release", ALICE, &fence]);
         let lease: String = self.server().query(&["GET", KEYS[0]]);
         assert!(lease.contains(BOB), "{lease}");

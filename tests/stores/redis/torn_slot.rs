@@ -163,24 +163,26 @@ const AS: [&str; 4] = ["as", "30000", "30000", "me"];
 fn leases(micros: u64) -> Vec<Lease> {
     let millis = micros / 1000;
     let (counter, expires) = (micros - 5_000_000, millis + HOUR);
-    let held = |end: u64| format!("{expires} {ALICE} {} {counter} {end} alice", counter - 1023);
+    let text = |notes: &str, behind: &str| format!("v4 x{notes}--- {counter} {expires}{behind}");
+    let held = |end: u64| format!(" {} {counter} {end} {ALICE} alice", counter - 1023);
     let (stands, over) = (held(millis + HOUR), held(millis - 10));
+    let (holds, marks) = ("0000000002/00000000000000000001", millis + HOUR);
     let texts = [
-        format!("{counter} {expires}"),
-        format!("{counter} {}", millis + 10),
-        format!("{} {expires}", micros + 60_000_000),
-        format!("{counter} 0"),
-        format!("{counter},m{} {expires}", millis + HOUR),
-        format!("{counter},m{} {expires}", millis - 10),
-        format!("{counter} {stands}"),
-        format!("{counter} {over}"),
-        format!("w{counter} {stands}"),
-        format!("w{counter} {over}"),
-        format!("w{counter} {expires}"),
-        format!("k{counter} {stands}"),
-        format!("{counter},h2/1 {stands}"),
-        format!("{counter},m{} {stands}", millis + HOUR),
-        format!("w{counter},m{} {stands}", millis + HOUR),
+        text("----", ""),
+        format!("v4 x------- {counter} {}", millis + 10),
+        format!("v4 x------- {} {expires}", micros + 60_000_000),
+        format!("v4 x------- {counter} 0000000000000"),
+        text("---m", &format!(" {marks}")),
+        text("---m", &format!(" {}", millis - 10)),
+        text("----", &stands),
+        text("----", &over),
+        text("w---", &stands),
+        text("w---", &over),
+        text("w---", ""),
+        text("-k--", &stands),
+        text("--h-", &format!("{stands} {holds}")),
+        text("---m", &format!("{stands} {marks}")),
+        text("w--m", &format!("{stands} {marks}")),
         format!("v9 {counter} {expires}"),
         "x".into(),
         String::new(),

@@ -34,9 +34,9 @@
 -- Why: what waits for a connection at one moment travels as one call. A vote is one of a ballot: a node accepts a
 -- number above its counter and near its own clock, and moves its counter there.
 --
--- Formats. The string `lease`, layout 4, has parts between single spaces, in decimal digits. A token that is a time
+-- Formats. The string `lease`, layout 5, has parts between single spaces, in decimal digits. A token that is a time
 -- has 16 of them and a time in ms 13, so that usual.lua compares and cuts them as texts:
---   v4<flags>  `w` runtimes may wait, `m` there may be marks, `k` the lock is only kept closed
+--   v5<flags>  `w` runtimes may wait, `m` there may be marks, `k` the lock is only kept closed
 --   counter    the highest token that this node has accepted, 0 for none
 --   expires    when the key expires, ms
 -- and while somebody holds the lock (an expired lease stays until the next grant):

@@ -34,7 +34,7 @@ local function read(at)
     lock.marks, lock.waiting = true, true
     return
   end
-  local flags, counter, expires, rest = match(text, '^v4(%a*) (%d+) (%d+)(.*)$')
+  local flags, counter, expires, rest = match(text, '^v5(%a*) (%d+) (%d+)(.*)$')
   if not flags then
     lock.layout = match(sub(text, 1, 20), '^v(%d+)') or '3'
     return
@@ -59,7 +59,7 @@ local function save(life)
     lock.expires = now_ms + 1 + math.floor(least * 1.125)
     keep = nil
   end
-  local text = 'v4' .. (lock.waiting and 'w' or '') .. (lock.marks and 'm' or '')
+  local text = 'v5' .. (lock.waiting and 'w' or '') .. (lock.marks and 'm' or '')
     .. (lock.acq and lock.kept and 'k' or '') .. format(' %d %d', lock.counter, lock.expires)
   if lock.acq then
     text = text .. ' ' .. lock.acq .. ' ' .. lock.attempt .. format(' %d %d ', lock.fence, lock.before)

@@ -31,7 +31,7 @@ for at = 1, count do
     millis = millis or string.format('%d', now_ms)
     local text, from = call('GETRANGE', key, '0', TO), 33 + #it
     -- Both tokens have 16 digits, and its time as well: so this is where its end is.
-    if type(text) == 'string' and string.find(text, it, 34, true) == 34 and sub(text, 1, 3) == 'v4 '
+    if type(text) == 'string' and string.find(text, it, 34, true) == 34 and sub(text, 1, 3) == 'v5 '
       and byte(text, from + 34) == 32 and byte(text, from + 51) == 32
       and millis < sub(text, from + 52, from + 64) then
       answer = call('SET', key, sub(text, 1, 33), 'KEEPTTL').ok and '1'
@@ -51,10 +51,10 @@ for at = 1, count do
       end
       local key, ballot = KEYS[at + 1], sub(it, -16)
       local text = call('GETRANGE', key, '0', TO)
-      if type(text) == 'string' and #text == 33 and sub(text, 1, 3) == 'v4 ' and byte(text, 20) == 32 then
+      if type(text) == 'string' and #text == 33 and sub(text, 1, 3) == 'v5 ' and byte(text, 20) == 32 then
         local counter, expires, off = sub(text, 4, 19), sub(text, 21), ballot - now
         if counter < ballot and off <= tolerance and -off <= tolerance and least <= expires then
-          local set = call('SET', key, 'v4 ' .. ballot .. ' ' .. expires .. it .. ' ' .. counter .. grant, 'KEEPTTL')
+          local set = call('SET', key, 'v5 ' .. ballot .. ' ' .. expires .. it .. ' ' .. counter .. grant, 'KEEPTTL')
           if set.ok then answer = counter end
         end
       end

@@ -37,20 +37,20 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
       local function before(moment, unit)
         return string.format('%.0f', moment - ARGV[2] * unit)
       end
-      text = string.gsub(text, '^(%S-,m)(%d+)', function(counter, marks)
-        return counter .. before(marks, 1)
-      end)
-      text = string.gsub(text, '^(%S+ )([1-9]%d*)', function(counter, expires)
-        return counter .. before(expires, 1)
-      end)
-      text = string.gsub(text, '^(%S+ %S+ %S+ %S+ )(%d+) (%d+)', function(rest, since, ends)
+      local sub = string.sub
+      if sub(text, 8, 8) == 'm' then text = sub(text, 1, -14) .. before(sub(text, -13), 1) end
+      if sub(text, 30, 42) ~= '0000000000000' then
+        text = sub(text, 1, 29) .. before(sub(text, 30, 42), 1) .. sub(text, 43)
+      end
+      if #text > 91 then
+        local since, ends = sub(text, 61, 76), sub(text, 78, 90)
         -- What has as much left as passes is over.
         local time = redis.call('TIME')
         local upper = math.ceil(time[1] * 1000 + time[2] / 1000)
         local over = ends - upper <= tonumber(ARGV[2])
         ends = over and string.format('%.0f', upper - 1) or before(ends, 1)
-        return rest .. before(since, 1000) .. ' ' .. ends
-      end)
+        text = sub(text, 1, 60) .. before(since, 1000) .. ' ' .. ends .. sub(text, 91)
+      end
       redis.call('SET', key, text, 'KEEPTTL')
     elseif string.match(key, ':withdrawn$') then
       for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
@@ -129,11 +129,10 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local parts
   if string.match(key, ':lease$') then
     parts = redis.call('GET', key)
-    local ends = string.match(parts, '^%S+ %S+ %S+ %S+ %S+ (%d+)')
-    if ends then add(key .. ' lease', '', math.max(ends - millis, 0)) end
-    parts = string.gsub(parts, '^(%S-,m)%d+', '%1')
-    parts = string.gsub(parts, '^(%S+) %S+', '%1')
-    parts = string.gsub(parts, '^(%S+ %S+ %S+ %S+) %d+', '%1')
+    local sub = string.sub
+    if sub(parts, 8, 8) == 'm' then parts = sub(parts, 1, -15) end
+    if #parts > 91 then add(key .. ' lease', '', math.max(sub(parts, 78, 90) - millis, 0)) end
+    parts = sub(parts, 1, 29) .. sub(parts, 43, 77) .. sub(parts, 91)
   elseif string.match(key, ':waiters$') then
     local row, fields = redis.call('HGETALL', key), {}
     for i = 1, #row, 2 do
@@ -230,8 +229,11 @@ impl Keyspace<'_> {
 
     /// Leaves a lease one token.
     pub(super) fn exhaust(&self, key: &str) {
-        let version = if self.layout == Layout::Alone { "" } else { "v4 " };
-        let text = format!("{version}{} 0", Fence::MAX - 1);
+        let last = Fence::MAX - 1;
+        let text = match self.layout {
+            Layout::Alone => format!("v4 x------- {last} 0000000000000"),
+            _ => format!("v5 {last} 0"),
+        };
         self.server.command(&["SET", key, &text, "PX", "604800000"]);
     }
 

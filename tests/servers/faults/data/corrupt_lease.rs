@@ -38,14 +38,15 @@ const LAYOUT_1: &[&str] = &[
 const LAYOUT_2: &[&str] = &["HSET", "v", "2", "lock", "1763864400000000 1764544800000"];
 
 /// What stands in the place of the lease, and what is said about it.
-const STRANGE: [(&[&str], StoreErrorKind, &str); 7] = [
+const STRANGE: [(&[&str], StoreErrorKind, &str); 8] = [
     (&["SET", "somebody's"], Corrupt, "another program uses the key"),
     (&["RPUSH", "somebody's", "list"], Corrupt, "another program uses the key"),
     (&["HSET", "v", "99", "holder", "somebody"], Config, "layout version \"99\""),
     (&["HSET", "holder", "somebody"], Config, "layout version \"\""),
     (LAYOUT_1, Config, "layout version \"1\""),
     (LAYOUT_2, Config, "layout version \"2\""),
-    (&["SET", "v4 1763864400000000"], Config, "layout version \"4\""),
+    (&["SET", "1763864400000000 1764544800000"], Config, "layout version \"3\""),
+    (&["SET", "v5 1763864400000000"], Config, "layout version \"5\""),
 ];
 
 fn protected() -> String {

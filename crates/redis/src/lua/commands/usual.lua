@@ -27,8 +27,9 @@
 -- ADR 0024
 local answers, at = {}, 1
 local call, sub = redis.pcall, string.sub
--- The usual grant behind its first token, and until when its key must live at least; nil without a
--- ttl or a retention.
+-- How the text begins of a lock of which nothing is to be told, or that there are marks.
+local FREE, MARKED = 'v4 x------- ', 'v4 x---m--- '
+-- Grant and end of a usual lease, and until when its key must live at least; nil without a ttl or a retention.
 local grant, least
 -- The other paths, when a command has needed them.
 local quick, load_general, general
@@ -40,7 +41,7 @@ while at <= count do
     local life = tonumber(ttl) or 0
     if life > 0 and retention > 0 then
       early = early or string.format('%d', now - 1023)
-      grant = ' ' .. micros .. ' ' .. string.format('%d', now_ms + 1 + life) .. ' ' .. label
+      grant = ' ' .. micros .. ' ' .. string.format('%d', now_ms + 1 + life) .. ' '
       least = string.format('%d', now_ms + 1 + (life > retention and life or retention))
     end
   end
@@ -48,37 +49,31 @@ while at <= count do
   local word, key, size, text, note, answer = ARGV[arg], leases[stride * at + shift], 3, nil, '', nil
   if word ~= 'hold' and word ~= 'keep' and word ~= 'withdraw' then
     text = call('GETRANGE', key, '0', TO)
-    if type(text) ~= 'string' or text == '' or #text > LONGEST then text = nil end
+    if type(text) ~= 'string' or sub(text, 1, 4) ~= 'v4 x' or #text > LONGEST then text = nil end
     -- Marks of withdrawals go out of the text; those of the asker are left to the slow path.
-    local from = text and (sub(text, 1, 1) == 'w' and 18 or 17)
-    if from and sub(text, from, from + 1) == ',m' and string.find(text, '^%d+ ', from + 2) == from + 2
-      and sub(text, from + 15, from + 15) == ' ' then
-      if millis < sub(text, from + 2, from + 14) then note = sub(text, from, from + 14) end
-      text = sub(text, 1, from - 1) .. sub(text, from + 15)
+    if text and sub(text, 8, 8) == 'm' and string.find(text, '^ %d+$', -14) then
+      if millis < sub(text, -13) then note = sub(text, -14) end
+      text = sub(text, 1, 7) .. '-' .. sub(text, 9, -15)
       local asks = note ~= '' and word ~= 'release' and ARGV[word == 'next' and arg + 3 or arg + 1]
       -- Without declared keys, this is left to a call that has them.
       if asks and (leases ~= KEYS or call('ZSCORE', KEYS[4 * at], asks)) then text = nil end
     end
   end
   if word == 'release' then
-    if text then
-      local id = ARGV[arg + 1]
-      local from = 32 + #id
-      local is_its = sub(text, 31, from + 17) == ' ' .. id .. ' ' .. ARGV[arg + 2] .. ' '
-        and sub(text, 17, 17) == ' '
-      if is_its and millis < sub(text, from + 35, from + 47) then
-        -- A full server refuses this write, but not the slow path.
-        answer = call('SET', key, sub(text, 1, 16) .. note .. sub(text, 17, 30), 'KEEPTTL').ok and 1 or nil
-      end
+    if text and sub(text, 1, 12) == FREE and sub(text, 44, 60) == ARGV[arg + 2] .. ' '
+      and sub(text, 92, 92 + #ARGV[arg + 1]) == ARGV[arg + 1] .. ' ' and millis < sub(text, 78, 90) then
+      local head = note == '' and FREE or MARKED
+      -- A full server refuses this write, but not the slow path.
+      answer = call('SET', key, head .. sub(text, 13, 42) .. note, 'KEEPTTL').ok and 1 or nil
     end
   elseif word == 'acquire' or word == 'try' then
-    if grant and text and #text == 30 then
-      local counter, seen = sub(text, 1, 16), ARGV[arg + 2]
-      if counter < micros and string.find(text, '^%d+ %d+$') and sub(text, 18) >= least
-        and sub(text, 17, 17) == ' ' and (seen == '0' or #seen == 16 and seen <= counter) then
+    if grant and text and #text == 42 then
+      local counter, seen = sub(text, 13, 28), ARGV[arg + 2]
+      if counter < micros and sub(text, 1, 12) == FREE and string.find(text, '^%d+ %d+$', 13) and sub(text, 30) >= least
+        and sub(text, 29, 29) == ' ' and (seen == '0' or #seen == 16 and seen <= counter) then
         local first = counter < early and early or string.format('%d', counter + 1)
-        answer = call('SET', key,
-          micros .. note .. sub(text, 17) .. ' ' .. ARGV[arg + 1] .. ' ' .. first .. grant, 'KEEPTTL')
+        answer = call('SET', key, (note == '' and FREE or MARKED) .. micros .. sub(text, 29) .. ' ' .. first .. grant
+          .. ARGV[arg + 1] .. ' ' .. label .. note, 'KEEPTTL')
         answer = answer.ok and first .. ' ' .. micros or {'refused', answer.err}
       end
     end

@@ -8,27 +8,28 @@
 -- tokens.
 --
 -- ADR 0023
--- Formats. The string `lease`, layout 3, has parts between single spaces, tokens and times in decimal
--- digits:
---   counter   the last token of the last grant, with the notes of the list below that apply
---   expires   when the key expires, ms; 0 if it has no time to live
+-- Formats. The string `lease`, layout 4, has parts between single spaces. Tokens are decimal with 16 digits, times in µs
+-- with 16 and in ms with 13, with zeros before them if need be. So each part that scripts look at stands at one place:
+--   at 1   'v4', the layout
+--   at 4   'x', the kind: one holder; and seven flags, each a letter or '-'. usual.lua serves locks without `w`, `k` and
+--          `h`, hand_over.lua those with `w` as well, the slow path all:
+--            w   runtimes wait for the lock        k   it is only kept closed
+--            h   holds stand at the end            m   marks stand at the end
+--            three that have no meaning yet
+--   at 13  counter   the last token of the last grant
+--   at 30  expires   when the key expires, ms; 0 if it has no time to live
 -- and while somebody holds the lock (an expired lease stays until the next grant):
---   acquisition   of the holder, with its word
---   fence         first token of its block
---   since         time of the grant, µs
---   end           when the lease expires, ms
---   label         of the holder's runtime; it may have spaces. A '~' before it: the runtime may keep
---                 the lock idle, and is told when another one waits
--- Notes, in this order and without spaces. usual.lua serves locks without `w`, `k` and `,h`,
--- hand_over.lua those with `w` as well, the slow path all:
---   w   before the counter: runtimes wait for the lock
---   k   before the counter: the lock is only kept closed
---   ,h<holds>/<number>   behind it: how many holds, if it ever was more than one, and the number of
---                        their last change
---   ,m<until>   behind it: until when acquisitions are marked as withdrawn, ms
--- Layouts 1 and 2 were hashes, with their version in the field `v`. A text of a later layout must begin
--- with 'v', its version and a space, with or without letters before the space. The release of usual.lua does
--- not look at that, so the 17th character of such a text must not be a space.
+--   at 44  fence     first token of its block
+--   at 61  since     time of the grant, µs
+--   at 78  end       when the lease expires, ms
+--   at 92  acquisition   of the holder, with its word
+--   label  of the holder's runtime; it may have spaces. A '~' before it: the runtime may keep the lock idle, and is
+--          told when another one waits
+-- and at the end, each behind a space:
+--   holds  how many, 10 digits, if it ever was more than one; '/'; the number of their last change, 20 digits
+--   marks  until when acquisitions are marked as withdrawn, ms
+-- Layouts 1 and 2 were hashes, with their version in the field `v`; layout 3 was a text that began with the counter.
+-- Layout 5 is that of a quorum. The text of each later one begins with 'v', its version, and a space.
 
 -- The words of a failure.
 local function words(failure)
@@ -55,15 +56,12 @@ local TIMES = 1e15
 -- unless others wait (`waits`): then the turn may serve as many tasks as any other.
 -- ADR 0007
 local function mint(counter, seen, waits)
-  if retention > 0 and counter and #counter == 16 and not string.find(counter, '%D') and counter < micros
+  if retention > 0 and counter and #counter == 16 and counter < micros
     and (seen == '0' or #seen == 16 and seen < micros) then
     early = early or string.format('%d', now - 1023)
     if counter < early and (seen == '0' or seen <= counter) then return early, micros, 0 end
   end
   local counted, floor = tonumber(counter or 0), tonumber(seen)
-  if not counted or counted % 1 ~= 0 or counted < 0 or counted >= 1e16 then
-    return nil, {'counter', string.sub(counter, 1, 100)}
-  end
   -- A watermark a day ahead of this clock is a mistake of some clock, not a memory of a grant.
   if floor > now + 86400000000 then floor = 0 end
   local behind = floor > counted and 1 or 0
@@ -100,6 +98,18 @@ local function place_text(number, heartbeat, window, seen, label)
   return number .. ' ' .. heartbeat .. ' ' .. micros .. ' ' .. window .. ' ' .. seen .. ' ' .. label
 end
 
--- The text of a lock that is held and waited for: counter, expires, acquisition, fence, since,
--- end.
-local CONTENDED = '^w(%d+) (%d+) (%S+) (%d+) (%d+) (%d+) '
+-- A number without the zeros before it.
+local function bare(number)
+  return string.match(number, '^0*(%d+)$')
+end
+
+-- The text of a lock without nested holds, which is not kept: whether others wait, the time of its marks with a
+-- space before it, and its parts up to the acquisition, without marks in the text that is read:
+-- counter, expires, fence, since, end, acquisition.
+local CONTENDED = '^v4 xw%-%-%-%-%-%- (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) '
+local UNCONTENDED = '^v4 x%-%-%-%-%-%-%- (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) '
+
+-- How a text begins with or without others that wait, and with or without marks.
+local function flags(waits, note)
+  return (waits and 'v4 xw--' or 'v4 x---') .. (note == '' and '-' or 'm') .. '---'
+end

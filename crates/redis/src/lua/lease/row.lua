@@ -11,15 +11,40 @@
 -- The lock of the present command: its four keys, and what its text says.
 local lock
 
+local NEVER = '0000000000000'
+
+-- A number with zeros before it.
+local function wide(number, width)
+  return string.sub('00000000000000000000' .. number, -width)
+end
+
 local function text_of_lock()
-  local text = (lock.waiting and 'w' or '') .. (lock.kept and 'k' or '') .. lock.counter
-    .. (lock.change and ',h' .. lock.holds .. '/' .. lock.change or '')
-    .. (lock.marks and ',m' .. lock.marks or '') .. ' ' .. lock.expires
+  local text = 'v4 x' .. (lock.waiting and 'w' or '-') .. (lock.kept and 'k' or '-') .. (lock.change and 'h' or '-')
+    .. (lock.marks and 'm' or '-') .. '--- ' .. wide(lock.counter, 16) .. ' ' .. wide(lock.expires, 13)
   if lock.holder then
-    text = text .. ' ' .. lock.holder .. ' ' .. lock.fence .. ' ' .. lock.since .. ' ' .. lock.ends
-      .. ' ' .. lock.label
+    text = text .. ' ' .. wide(lock.fence, 16) .. ' ' .. wide(lock.since, 16) .. ' ' .. wide(lock.ends, 13) .. ' '
+      .. lock.holder .. ' ' .. lock.label
   end
-  return text
+  return text .. (lock.change and ' ' .. wide(lock.holds, 10) .. '/' .. wide(lock.change, 20) or '')
+    .. (lock.marks and ' ' .. wide(lock.marks, 13) or '')
+end
+
+-- Reads the parts of a text. Whether they are those of a lock shows when they are put together again.
+local function parse(text)
+  local notes, counter, expires, rest = string.match(text, '^v4 x(%S+) (%d+) (%d+)(.*)$')
+  if not notes then return end
+  local function has(flag) return string.find(notes, flag, 1, true) end
+  local holds, change
+  lock.counter, lock.expires = bare(counter), expires
+  lock.waiting, lock.kept = has('w') ~= nil, has('k') ~= nil
+  if has('m') then lock.marks, rest = string.match(rest, ' (%d+)$') or '', string.sub(rest, 1, -15) end
+  if has('h') then
+    holds, change, rest = string.sub(rest, -31, -22), string.sub(rest, -20), string.sub(rest, 1, -33)
+    lock.holds, lock.change = bare(holds) or '', bare(change) or ''
+  end
+  lock.fence, lock.since, lock.ends, lock.holder, lock.label =
+    string.match(rest, '^ (%d+) (%d+) (%d+) (%S+) (.*)$')
+  lock.fence = lock.fence and bare(lock.fence)
 end
 
 -- Reads a lock, no further than one of ours can be long. With `writes`, it also does a write of nothing: a replica
@@ -45,19 +70,14 @@ local function read(writes, lease, queue, waiters, withdrawn)
   elseif text then
     -- A quorum has flags behind its version.
     lock.layout = string.match(string.sub(text, 1, 20), '^v(%d+)%a* ')
+      or string.match(text, '^w?k?%d[^ ]* %d') and '3'
+    if lock.layout == '4' then lock.layout = nil end
   end
   -- A lock of another layout has no token, and is left as it is.
   if lock.layout or not text then return end
-  -- Two runs that could share their characters stand in no pattern: it would try every way to share them.
-  local head, expires, rest = string.match(text, '^(%S*) (%d+)(.*)$')
-  local waiting, kept, counter, notes = string.match(head or '', '^(w?)(k?)([^,]*)(.*)$')
-  lock.text, lock.counter, lock.expires = text, counter, expires
-  lock.waiting, lock.kept = waiting == 'w', kept == 'k'
-  lock.holds, lock.change = string.match(notes, '^,h(%d+)/(%d+)')
-  lock.marks = string.match(notes, ',m(%d+)$')
-  lock.holder, lock.fence, lock.since, lock.ends, lock.label =
-    string.match(rest or '', '^ (%S+) (%d+) (%d+) (%d+) (.*)$')
-  if is_long or not head or text_of_lock() ~= text then error('WRONGTYPE the text is not that of a lock', 0) end
+  lock.text = text
+  if not is_long then parse(text) end
+  if not lock.counter or text_of_lock() ~= text then error('WRONGTYPE the text is not that of a lock', 0) end
 end
 
 -- Writes what a command has changed, without marks that are over. A counter that was lost is not made
@@ -96,7 +116,7 @@ end
 -- It lives an eighth longer than it must, so that most grants need not refresh it.
 local function outlive(life)
   if retention == 0 then
-    if lock.expires ~= '0' then lock.expires, lock.life = '0', {} end
+    if lock.expires ~= NEVER then lock.expires, lock.life = NEVER, {} end
     return
   end
   local least = math.max(retention, life)

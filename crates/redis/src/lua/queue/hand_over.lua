@@ -15,8 +15,8 @@
 -- of marks.
 local function hand_over(text, note, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local counter, expires, holder, fence, _, ends = string.match(text, CONTENDED)
-  if holder ~= ARGV[arg + 1] or fence ~= ARGV[arg + 2] or #counter ~= 16 or counter >= micros
+  local counter, expires, fence, _, ends, holder = string.match(text, CONTENDED)
+  if holder ~= ARGV[arg + 1] or fence ~= ARGV[arg + 2] or counter >= micros
     or millis >= ends or expires < after(retention) then
     return nil
   end
@@ -38,8 +38,8 @@ local function hand_over(text, note, at, arg)
   -- A write of nothing, which a full server accepts; then it refuses none of the others. The place of
   -- the head goes last: a refusal before it changes nothing for those who wait.
   call('GETEX', lease)
-  call('SET', lease, (waits and 'w' or '') .. newest .. note .. ' ' .. expires .. ' ' .. id .. ' '
-    .. first .. ' ' .. micros .. ' ' .. after(life) .. ' ' .. its_label, 'KEEPTTL')
+  call('SET', lease, flags(waits, note) .. ' ' .. newest .. ' ' .. expires .. ' ' .. first .. ' ' .. micros .. ' '
+    .. after(life) .. ' ' .. id .. ' ' .. its_label .. note, 'KEEPTTL')
   if follows then
     call('ZADD', queue, math.max(line[#line] + 1, now), runtime)
     call('HSET', waiters, runtime, place_text(
@@ -56,7 +56,7 @@ end
 -- Stands behind others in the queue of a lock that is held.
 local function line_up(text, _, at, arg)
   local call, queue, waiters = redis.call, KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local _, _, holder, _, _, ends = string.match(text, CONTENDED)
+  local _, _, _, _, ends, holder = string.match(text, CONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
   if not holder or holder == id or millis >= ends or least <= 0 then return nil end
   local line = call('ZRANGE', queue, 0, 7, 'WITHSCORES')
@@ -74,14 +74,14 @@ end
 -- ADR 0012
 local function recall(text, size, lease, holder, fence)
   if string.sub(text, size + 1, size + 1) == '~' then
-    tell(string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. fence .. ' ' .. name_of(lease))
+    tell(string.sub(holder, 1, 36), 'wanted ' .. holder .. ' ' .. bare(fence) .. ' ' .. name_of(lease))
   end
 end
 
 -- Begins the queue of a lock that is held, and that nobody waited for.
 local function begin_line(text, note, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local _, size, holder, fence, ends = string.find(text, '^%d+ %d+ (%S+) (%d+) %d+ (%d+) ')
+  local _, size, _, _, fence, _, ends, holder = string.find(text, UNCONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
   if not holder or holder == id or millis >= ends or least <= 0 or call('EXISTS', queue, waiters) > 0 then
     return nil
@@ -99,7 +99,7 @@ local function begin_line(text, note, at, arg)
     call('DEL', queue, waiters)
     error(failure, 0)
   end
-  call('SET', lease, 'w' .. string.sub(text, 1, 16) .. note .. string.sub(text, 17), 'KEEPTTL')
+  call('SET', lease, flags(true, note) .. string.sub(text, 12) .. note, 'KEEPTTL')
   recall(text, size, lease, holder, fence)
   return {'queued', ends - millis - 1, 0}
 end
@@ -107,7 +107,8 @@ end
 -- Answers one that only tries, and is not in the queue, that the lock is held.
 local function turn_away(text, _, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local _, size, holder, ends = string.find(text, '^w?%d+ %d+ (%S+) %d+ %d+ (%d+) ')
+  local _, size, _, _, _, _, ends, holder = string.find(text, UNCONTENDED)
+  if not size then _, size, _, _, _, _, ends, holder = string.find(text, CONTENDED) end
   local id = ARGV[arg + 1]
   local runtime = string.sub(id, 1, 36)
   if not holder or holder == id or millis >= ends or call('ZRANK', queue, runtime)
@@ -122,7 +123,7 @@ end
 -- Refreshes the place of a runtime that waits for a lock that is held.
 local function beat(text, _, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
-  local _, size, _, _, holder, fence, _, ends = string.find(text, CONTENDED)
+  local _, size, _, _, fence, _, ends, holder = string.find(text, CONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
   if not holder or holder == id or millis >= ends or least <= 0 then return nil end
   local runtime = string.sub(id, 1, 36)
@@ -146,7 +147,7 @@ local OTHER_WAYS = {acquire = begin_line, try = turn_away}
 -- path; any other failure is the answer.
 local function quick(text, note, at, arg)
   if not text then return nil end
-  local way = (string.sub(text, 1, 1) == 'w' and CONTENDED_WAYS or OTHER_WAYS)[ARGV[arg]]
+  local way = (string.sub(text, 5, 5) == 'w' and CONTENDED_WAYS or OTHER_WAYS)[ARGV[arg]]
   if not way then return nil end
   local ok, answer = pcall(way, text, note, at, arg)
   if ok then return answer end
