@@ -17,6 +17,7 @@ mod scripts;
 mod sharded;
 mod slow_links;
 mod stopped;
+mod stored;
 mod support;
 mod switches;
 #[cfg(feature = "tls")]

@@ -34,7 +34,6 @@ const WORDS: [&str; 24] = [
     "next-queued",
     "free",
     "layout",
-    "counter",
     "exhausted",
     "refused",
     "ended",
