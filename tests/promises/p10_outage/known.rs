@@ -125,6 +125,23 @@ async fn what_this_process_holds_is_waited_for_in_a_known_outage() {
     }
 }
 
+#[tokio::test]
+async fn who_waited_behind_an_own_lease_is_told_soon_after_its_end() {
+    for fault in silences() {
+        let world = World::new();
+        let locks = world.runtime(1);
+        let held = lock(&locks).acquire().ttl(secs(60)).await.unwrap();
+        known_outage(&world, &locks, fault.clone()).await;
+        let waiting: Vec<_> = (0..10).map(|_| Waiting::on(lock(&locks).acquire())).collect();
+        world.pass(secs(6)).await;
+        drop(held);
+        world.pass(millis(100)).await;
+        for waiting in waiting {
+            outage(waiting).await;
+        }
+    }
+}
+
 /// A lock that is kept idle is there without the server.
 #[tokio::test]
 async fn an_idle_lock_is_taken_in_a_known_outage() {

@@ -21,7 +21,7 @@ pub(crate) fn config() -> ProptestConfig {
     config
 }
 
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 23] = [
     "granted",
     "busy",
     "queued",

@@ -198,11 +198,12 @@ impl AcquireCall {
                 let is_silent = self.is_silent_throughout();
                 return Err(if is_silent { NoLease::Unavailable } else { NoLease::TimedOut });
             }
-            // A lease of this very process goes on without the server: no outage for those who
-            // wait for it.
-            let silent_since = || self.silent_since().filter(|_| !self.is_held_here());
-            if patience.is_over(now, looks_from, silent_since) {
-                return Err(NoLease::Unavailable);
+            if patience.is_over(now, looks_from, || self.silent_since()) {
+                // A lease of this very process goes on without the server: its end ends the patience.
+                if !self.is_held_here() {
+                    return Err(NoLease::Unavailable);
+                }
+                patience.look_again(now + engine.outages().state().allowance());
             }
             if report_at <= now {
                 self.report(in_line, now);

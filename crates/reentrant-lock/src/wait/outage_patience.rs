@@ -37,6 +37,11 @@ impl OutagePatience {
         self.look_at
     }
 
+    /// The check found that it is over, and that does not matter yet: it is due again at `at`.
+    pub(super) fn look_again(&mut self, at: Instant) {
+        self.look_at = at;
+    }
+
     /// Whether the outage has lasted for long enough at `now`. `silent_since` is called only when a check
     /// is due. From `looks_from` on, the wait was able to check in time.
     pub(super) fn is_over(
