@@ -1,4 +1,4 @@
-//! Jobs that run once in a window of time, also when their holder dies.
+//! Jobs that run once in a window of time. If the holder of one dies, another process begins it anew.
 //!
 //! [`LockRuntime::once`](crate::LockRuntime::once) begins one.
 

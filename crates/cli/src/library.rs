@@ -1,4 +1,4 @@
-//! What the library says of its functions, in the words of this program.
+//! Texts of the library that name its functions, reworded for users of this program.
 
 /// For a login that is missing or refused.
 const OTHER_LOGIN: &str =

@@ -13,9 +13,9 @@ pub struct Finding {
     pub severity: Severity,
     /// What it is about.
     pub topic: Topic,
-    /// The promises that it endangers. None if locks cannot be had, but no promise is broken.
+    /// The promises that it endangers. Empty if it endangers none, also if locks cannot be had.
     pub promises: Vec<Promise>,
-    /// The servers of which it was found, as `host:port`. None if it is not about one of them.
+    /// The servers of which it was found, as `host:port`. Empty if it is not about one of them.
     pub servers: Vec<String>,
     /// What was found.
     pub what: Cow<'static, str>,

@@ -149,7 +149,7 @@ pub(crate) fn strange() -> StoreError {
     StoreError::new(
         StoreErrorKind::Corrupt,
         "a node gave an answer that does not belong to its command",
-        "use one version of Leasehold per namespace",
+        "use versions of Leasehold with one layout per namespace",
     )
 }
 

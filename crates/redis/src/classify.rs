@@ -25,7 +25,9 @@ pub fn classify(error: &RedisError) -> StoreError {
         ErrorKind::InvalidClientConfig => (Config, "correct the address or the TLS settings"),
         ErrorKind::RESP3NotSupported => (Config, NO_COMMAND),
         ErrorKind::Io | ErrorKind::Parse => (Indeterminate, OUT_OF_REACH),
-        ErrorKind::UnexpectedReturnType => (Corrupt, "use one version of Leasehold per namespace"),
+        ErrorKind::UnexpectedReturnType => {
+            (Corrupt, "use versions of Leasehold with one layout per namespace")
+        }
         _ => by_words(&text),
     };
     let failed = StoreError::new(kind, text, remedy);

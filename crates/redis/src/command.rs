@@ -126,15 +126,16 @@ impl LockCommand {
                 begin(to, "heartbeat", *id).arg(watermark(*seen)).arg(heartbeat.number);
             }
             Self::Release(release) => {
-                let (id, fence) = (release.id, release.fence.get());
-                match (release.keep_in_range(), &release.next) {
-                    (Some(keep), _) => begin(to, "keep", id).arg(fence).arg(millis(keep)),
-                    (None, Some(next)) => begin(to, "next", id)
-                        .arg(fence)
+                // Every field by its name: a new one has to be sent, too. `as` has the others of `next`.
+                let Release { name: _, id, fence, keep: _, next } = release;
+                match (release.keep_in_range(), next) {
+                    (Some(keep), _) => begin(to, "keep", *id).arg(fence.get()).arg(millis(keep)),
+                    (None, Some(next)) => begin(to, "next", *id)
+                        .arg(fence.get())
                         .arg(next.id.to_stored())
                         .arg(watermark(next.watermark))
                         .arg(next.heartbeat.number),
-                    (None, None) => begin(to, "release", id).arg(fence),
+                    (None, None) => begin(to, "release", *id).arg(fence.get()),
                 };
             }
             Self::Hold(Hold { id, fence, update, ttl, .. }) => {

@@ -332,7 +332,7 @@ pub fn not_understood(answer: &impl fmt::Debug) -> StoreError {
     StoreError::new(
         StoreErrorKind::Corrupt,
         format!("the server's answer {answer} is not understood"),
-        "use one version of Leasehold per namespace, and no proxy that rewrites scripts",
+        "use versions of Leasehold with one layout per namespace, and no proxy that rewrites scripts",
     )
 }
 

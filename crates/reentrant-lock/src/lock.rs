@@ -57,7 +57,7 @@ impl ReentrantLock {
     }
 
     /// Counts the lock under a class in metrics: 1 to 64 ASCII letters, digits, `-`, `_` and
-    /// `.`. Default: `default`.
+    /// `.`; each acquire of another class fails. Default: `default`.
     #[must_use]
     pub fn class(self, class: impl AsRef<str>) -> Self {
         match Class::new(class) {
@@ -72,9 +72,9 @@ impl ReentrantLock {
     /// The next acquire of this process then takes the lock without a command to the server, with
     /// the next fence. When another process queues, an idle lock is passed to it at once. A name is
     /// kept from its second use on, and not while other processes want it. If several handles of
-    /// one process differ, the one that acquired last decides. At most the runtime's ttl less half
-    /// a second, or less a quarter of the claim window if that is shorter; a lock that was acquired
-    /// with a shorter ttl stays for less. The guide *kept turns* says when it helps, and when it
+    /// one process differ, the one that acquired last decides. At most the runtime's ttl
+    /// minus half a second, or minus a quarter of the claim window where that is shorter: more is an error of the
+    /// acquire. A lock that was acquired with a shorter ttl stays for less. The guide *kept turns* says when it helps, and when it
     /// harms.
     #[must_use]
     pub fn keep_idle(self, time: Duration) -> Self {
@@ -142,7 +142,7 @@ impl ReentrantLock {
     }
 }
 
-/// What a lock lacks, because each acquire has it.
+/// What users look for here: to call one is an error of the compiler that names `acquire()`.
 impl ReentrantLock {
     #[doc(hidden)]
     pub fn ttl<T: IsSetOnAcquire>(&self, _: T) -> Acquire {
@@ -155,7 +155,7 @@ impl ReentrantLock {
     }
 }
 
-/// No type has it: its text is what the compiler says.
+/// The bound that no type has: its text is what the compiler says.
 ///
 /// ```compile_fail,E0277
 /// # async fn example(lock: leasehold::ReentrantLock) {

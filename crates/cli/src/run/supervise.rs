@@ -86,8 +86,8 @@ impl<'a> Job<'a> {
         loop {
             let news = self.news_of_command()?;
             self.guard.reap_others_than(self.group.0);
-            // The clock is read after the look at the command: an end that was seen before the grace is due
-            // is not the deed of the guard. A grace that is due comes before all else.
+            // First the command, then the clock: if its end is seen before the grace is due, the guard has not
+            // caused it. A grace that is due comes before all else.
             let mut events = Vec::from_iter(self.begin_if_due(news).await);
             events.extend(self.told.take().map(Event::Told));
             events.extend(news);
@@ -243,7 +243,7 @@ impl<'a> Job<'a> {
                 Some(Event::Ended(Exit::Killed(signal), place()))
             }
             Ok(WaitStatus::Stopped(_, signal)) => Some(Event::Stopped(signal, place())),
-            // It was reaped before, and only what it left behind is waited for.
+            // Nothing new. ECHILD: it was reaped before, and only what it left behind is waited for.
             Ok(_) | Err(Errno::ECHILD | Errno::EINTR) => None,
             Err(error) => return Err(error.into()),
         })

@@ -25,8 +25,8 @@ pub struct Grant {
 impl Grant {
     /// Makes a grant from an answer or a push, for an acquisition that asks for leases on `terms`.
     ///
-    /// `sent_at` is when the answered command was sent, for a push the last heartbeat that the store had;
-    /// the server counts the remaining time from later.
+    /// `sent_at` is when the answered command was sent; for a push, when the last heartbeat was sent that the
+    /// store had. The server counts the remaining time from a later moment.
     pub fn from_granted(
         name: &LockName,
         id: AcquisitionId,

@@ -264,8 +264,8 @@ pub struct Release {
     pub id: AcquisitionId,
     /// The first token of its grant.
     pub fence: Fence,
-    /// Instead of ending it, keep the lease closed for exactly this long, once; stores take it
-    /// from [`Release::keep_in_range`].
+    /// The lease ends, but the lock stays closed for exactly this long, once, and is granted to nobody; stores
+    /// take it from [`Release::keep_in_range`].
     pub keep: Option<Duration>,
     /// The next acquisition of the same runtime, to queue behind the others. Ignored with `keep`.
     pub next: Option<Next>,

@@ -56,7 +56,7 @@ fn warn_of(looks: &[NodeReply], rest: Option<Duration>) {
         tracing::warn!("a node of the quorum cannot be used: {error}");
     }
     if let Some(rest) = rest {
-        let what = "no majority of the quorum counts yet; locks are granted from then on";
+        let what = "no majority of the quorum counts yet: no lock is granted before that";
         tracing::warn!(in_ms = millis(rest), "{what}");
     }
 }
@@ -130,7 +130,7 @@ async fn looks(
 /// How long until a majority counts, or `None` if it does.
 fn rest(looks: &[NodeReply]) -> Result<Option<Duration>, StoreError> {
     let failures: Vec<_> = looks.iter().filter_map(|look| look.as_ref().err().cloned()).collect();
-    // No process may begin with it, however many other nodes there are.
+    // Two addresses lead to one server: always an error, however many other nodes there are.
     if let Some(error) = failures.iter().find(|error| error.remedy() == ONE_EACH) {
         return Err(error.clone());
     }

@@ -50,10 +50,10 @@ pub struct EngineParts {
 
 /// What the locks of one runtime share; its tasks end when the last lock and guard are dropped.
 ///
-/// An event is applied to the state of a name under the lock of its shard, where no lock is taken that
-/// calls back; what follows from it is done afterwards. Methods stand in three files: what all need
-/// here, how events reach the states of names in `events.rs`, and what the owner of the runtime asks
-/// for in `operations.rs`.
+/// An event is applied to the state of a name under the mutex of its shard. Under it, only mutexes are taken
+/// whose code never calls the engine; what follows from the event is done afterwards. Methods stand in three
+/// files: what all need here, how events reach the states of names in `events.rs`, and what users of a runtime
+/// ask for in `operations.rs`.
 ///
 /// In a fork of its process every call fails, and nothing of it is changed, sent or waited for.
 pub struct Engine {
@@ -73,7 +73,7 @@ pub struct Engine {
     pub(crate) ending: ShutdownState,
     pub(super) me: Weak<Self>,
     pub(super) listening: OnceLock<()>,
-    // Ends its task.
+    // Dropping it ends the watchdog.
     pub(super) _watchdog: Watchdog,
     pub(super) executor: Executor,
 }
@@ -147,7 +147,8 @@ impl Engine {
         self.listening.get_or_init(|| self.store.listen(self.runtime_id(), self.me.clone()));
     }
 
-    /// Whether the tasks of this runtime have ended: no lease is renewed, and no place is kept.
+    /// Whether the watchdog has stopped, or no name is taken any more: in a drain, a shutdown, and once the
+    /// heartbeats have ended.
     pub(crate) fn has_stopped(&self) -> bool {
         self.watches.have_stopped() || self.names.is_closed()
     }
@@ -198,7 +199,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// How much a runtime keeps in memory; each number shrinks when names go idle.
+/// How much a runtime keeps in memory; each number shrinks when names are no longer used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Footprint {

@@ -77,7 +77,7 @@ fn on_dropped(engine: &Engine, outcome: MessageOutcome) {
             messages,
             last = ?outcome,
             "dropped messages on the channel of this runtime that the store has not sent; let nobody else \
-             publish there, and use one version of Leasehold per namespace (see SECURITY.md)"
+             publish there, and use versions of Leasehold with one layout per namespace (see SECURITY.md)"
         );
     }
 }

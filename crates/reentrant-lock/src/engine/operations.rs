@@ -35,7 +35,7 @@ use super::{
     watermarks::Watermarks,
 };
 
-/// What the owner of a runtime asks for.
+/// What users of a runtime ask for.
 impl Engine {
     /// Starts the background tasks.
     pub fn start(parts: EngineParts) -> Arc<Self> {
@@ -203,8 +203,8 @@ impl Engine {
             self.release_lost(&lease, ReleaseVia::Shutdown);
             self.on_lost(lease.turn(), LossReason::Shutdown, lease.closed_until());
         }
-        // Once more through the lock of every name: a lease that was just being given back counted
-        // as released above, and its release is announced before that lock is let go.
+        // Once more under the mutex of every shard: a lease that was just being given back was not held above,
+        // and its release is in the outbox before that mutex is let go.
         self.close();
         let unreleased = self.outbox.drain(&*self.clock, soon, deadline).await;
         if held > 0 {
@@ -354,7 +354,7 @@ impl Engine {
         let Some(engine) = self.me.upgrade() else { return };
         // After a shutdown, its report has named them.
         let is_over = self.is_forked() || self.ending.refuses();
-        if is_over || !self.executor.is_own_thread() || self.outbox.closed().is_empty() {
+        if is_over || !self.executor.is_own_thread() || self.outbox.being_released().is_empty() {
             return;
         }
         let (done, flushed) = channel::<()>();
@@ -365,6 +365,6 @@ impl Engine {
         });
         // Ends when the sender is dropped. The thread may be blocked, and the clock a test's.
         let _ended = flushed.recv_timeout(MOMENT);
-        warn_of(&self.outbox.closed());
+        warn_of(&self.outbox.being_released());
     }
 }

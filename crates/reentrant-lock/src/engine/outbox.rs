@@ -20,9 +20,9 @@ pub(crate) struct Outbox {
     state: Mutex<Unconfirmed>,
     changed: Notify,
     /// How many more commands may be pending, beside releases of turns and late withdrawals.
-    pending: Arc<Semaphore>,
-    /// How many more late withdrawals may be.
-    pending_late: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+    /// How many more late withdrawals may be pending.
+    late_room: Arc<Semaphore>,
     /// Commands that no task waits for: only so many are sent at a time.
     pub(super) background: Arc<Semaphore>,
     /// Withdrawals whose ttl is over: one at a time is sent, or pauses.
@@ -36,14 +36,14 @@ struct Unconfirmed {
     releases: usize,
     /// The locks of releases that failed, from a shutdown on.
     failed: Option<Vec<LockName>>,
-    /// The locks of releases that were dropped, and are not told yet.
-    left: BTreeSet<LockName>,
+    /// The locks of releases that were dropped, of which nothing is logged yet.
+    abandoned: BTreeSet<LockName>,
 }
 
 #[derive(Debug)]
 struct PendingDelivery {
-    /// The lock that stays closed until this is done.
-    closed: Option<LockName>,
+    /// The lock, if this is its release.
+    released: Option<LockName>,
     /// `None` for the release of a turn: there is one for each lock.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -53,8 +53,8 @@ impl Default for Outbox {
         Self {
             state: Mutex::default(),
             changed: Notify::new(),
-            pending: Arc::new(Semaphore::new(Self::MAX)),
-            pending_late: Arc::new(Semaphore::new(Self::MAX_LATE)),
+            room: Arc::new(Semaphore::new(Self::MAX)),
+            late_room: Arc::new(Semaphore::new(Self::MAX_LATE)),
             background: Arc::new(Semaphore::new(Self::BACKGROUND)),
             late: Arc::new(Semaphore::new(1)),
         }
@@ -71,38 +71,38 @@ impl Outbox {
     /// Counts a command as pending; `None` when there are too many.
     pub(super) fn add(&self, delivery: &Delivery) -> Option<DeliveryKey> {
         let mut state = self.state.lock();
-        let closed = delivery.is_release().then(|| delivery.name.clone());
-        let limit = delivery.turn.is_none().then(|| Arc::clone(&self.pending));
+        let released = delivery.is_release().then(|| delivery.name.clone());
+        let limit = delivery.turn.is_none().then(|| Arc::clone(&self.room));
         let Ok(permit) = limit.map(Semaphore::try_acquire_owned).transpose() else {
-            state.failed(closed);
+            state.failed(released);
             return None;
         };
-        state.releases += usize::from(closed.is_some());
-        Some(state.deliveries.insert(PendingDelivery { closed, permit }))
+        state.releases += usize::from(released.is_some());
+        Some(state.deliveries.insert(PendingDelivery { released, permit }))
     }
 
     /// A withdrawal goes on after its ttl; `false` when too many do.
     pub(super) fn becomes_late(&self, key: DeliveryKey) -> bool {
-        let Ok(permit) = Arc::clone(&self.pending_late).try_acquire_owned() else { return false };
+        let Ok(permit) = Arc::clone(&self.late_room).try_acquire_owned() else { return false };
         if let Some(pending) = self.state.lock().deliveries.get_mut(key) {
             pending.permit = Some(permit);
         }
         true
     }
 
-    /// A command is pending no more. The last release tells which were dropped.
+    /// A command is pending no more. With the last pending release, warns of all that were dropped.
     pub(super) fn done(&self, key: DeliveryKey, end: DeliveryEnd) {
-        let left = self.state.lock().done(key, end);
+        let abandoned = self.state.lock().done(key, end);
         self.changed.notify_waiters();
         // Last: a log that panics keeps nobody waiting.
-        warn_of(&left);
+        warn_of(&abandoned);
     }
 
-    /// A release is dropped before its end: its tokio runtime stops. Its lock stays closed.
+    /// A release is dropped before its end: its tokio runtime stops. Its lock stays taken.
     pub(super) fn note_abandoned(&self, name: &LockName) {
-        let left = &mut self.state.lock().left;
-        if left.len() < Self::MAX {
-            left.insert(name.clone());
+        let abandoned = &mut self.state.lock().abandoned;
+        if abandoned.len() < Self::MAX {
+            abandoned.insert(name.clone());
         }
     }
 
@@ -115,7 +115,7 @@ impl Outbox {
     }
 
     /// Waits for every release until `deadline`, and for every other command until `soon`; yields
-    /// the locks that stay closed.
+    /// the locks that stay taken.
     pub(super) async fn drain(
         &self,
         clock: &dyn Clock,
@@ -133,7 +133,8 @@ impl Outbox {
                 let awaited = if now < soon { state.deliveries.len() } else { state.releases };
                 if now >= deadline || awaited == 0 {
                     let failed = state.failed.iter().flatten();
-                    let locks: BTreeSet<_> = state.closed().chain(failed).cloned().collect();
+                    let locks: BTreeSet<_> =
+                        state.being_released().chain(failed).cloned().collect();
                     return locks.into_iter().collect();
                 }
             }
@@ -152,27 +153,27 @@ impl Outbox {
     }
 
     /// The locks of releases that are under way.
-    pub(super) fn closed(&self) -> BTreeSet<LockName> {
-        self.state.lock().closed().cloned().collect()
+    pub(super) fn being_released(&self) -> BTreeSet<LockName> {
+        self.state.lock().being_released().cloned().collect()
     }
 }
 
 impl Unconfirmed {
-    fn closed(&self) -> impl Iterator<Item = &LockName> {
-        self.deliveries.values().filter_map(|pending| pending.closed.as_ref())
+    fn being_released(&self) -> impl Iterator<Item = &LockName> {
+        self.deliveries.values().filter_map(|pending| pending.released.as_ref())
     }
 
     /// Yields the locks of all releases that were dropped, with the last release.
     fn done(&mut self, key: DeliveryKey, end: DeliveryEnd) -> BTreeSet<LockName> {
-        let Some(PendingDelivery { closed, permit }) = self.deliveries.remove(key) else {
+        let Some(PendingDelivery { released, permit }) = self.deliveries.remove(key) else {
             return BTreeSet::new();
         };
         drop(permit);
-        self.releases -= usize::from(closed.is_some());
+        self.releases -= usize::from(released.is_some());
         if end == DeliveryEnd::Unconfirmed {
-            self.failed(closed);
+            self.failed(released);
         }
-        if self.releases == 0 { mem::take(&mut self.left) } else { BTreeSet::new() }
+        if self.releases == 0 { mem::take(&mut self.abandoned) } else { BTreeSet::new() }
     }
 
     fn failed(&mut self, lock: Option<LockName>) {
@@ -238,7 +239,7 @@ mod tests {
             end(keys[at], DeliveryEnd::Unconfirmed).len()
         };
         assert!((1..count).all(|at| leave(at) == 0), "the release of another lock is pending");
-        assert_eq!((outbox.closed().len(), outbox.len()), (1, 2));
+        assert_eq!((outbox.being_released().len(), outbox.len()), (1, 2));
         let told = end(keys[0], DeliveryEnd::Released);
         assert_eq!(told.len(), count - 1, "also if the last is confirmed");
         assert!(end(pending, DeliveryEnd::Gone).is_empty(), "they are told once");

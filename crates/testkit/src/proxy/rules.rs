@@ -34,7 +34,7 @@ impl Rules {
         self.struck.get(id).copied().unwrap_or_default()
     }
 
-    /// What strikes a message. Every rule counts it, also those that come too late.
+    /// What strikes a message: the first rule that meets it. Every rule sees it, for its `skip` and `times`.
     pub(super) fn strike(&mut self, message: &Message<'_>) -> Option<Action> {
         let mut action = None;
         for (RuleId(id), rule) in &mut self.standing {

@@ -106,9 +106,11 @@ impl Step<'_> {
     /// Ends a lease and grants the lock to the next waiter, or keeps it closed for a given time.
     pub(crate) fn release(&mut self, command: &Release) -> ReleaseAnswer {
         let now = self.now;
-        let next = command.next.as_ref().filter(|_| command.keep.is_none());
-        let Some(lease) = self.lease().filter(|lease| lease.is(command.id, command.fence)) else {
-            return self.report(next, command.fence);
+        // Every field by its name: a new one has a meaning here, too.
+        let Release { name: _, id, fence, keep, next } = command;
+        let next = next.as_ref().filter(|_| keep.is_none());
+        let Some(lease) = self.lease().filter(|lease| lease.is(*id, *fence)) else {
+            return self.report(next, *fence);
         };
         if lease.kept {
             let ends = lease.ends;

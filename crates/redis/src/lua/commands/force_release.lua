@@ -17,7 +17,7 @@ if lock.holder ~= ARGV[3] or lock.fence ~= ARGV[4] or not remaining() then
 end
 
 local token = math.max(tonumber(lock.fence), tonumber(lock.counter) or 9007199254740991) + 1
-if retention > 0 or token >= TIMES then token = math.max(token, now) end
+if retention > 0 or token >= FIRST_TIME then token = math.max(token, now) end
 token = token <= 9007199254740991 and string.format('%d', token)
 if token then lock.counter = token end
 local line = unless_foreign(function()

@@ -17,8 +17,8 @@
 -- Returns  for each command, in order: '<first> <last>' for a grant for the ttl asked for, with
 --          nobody waiting and no counter behind; 1 for a lease that was ended, for which nobody
 --          waited; otherwise as `ask`, `pass_on`, `keep`, `set_holds` and `withdraw`, or {'layout', version},
---          or {'refused', error}; then nothing was written for this command, unless a right is missing that
---          preflight.lua has tested
+--          or {'refused', error}; then nothing was written for this command, but that a withdrawal may have ended its
+--          grant, or a right is missing that preflight.lua has tested
 --
 -- Why: what waits for a connection at one moment travels as one call, which costs client and server
 -- a fraction of many calls. A command that fails spoils only its own answer. These few lines serve
@@ -27,53 +27,54 @@
 -- ADR 0024
 local answers, at = {}, 1
 local call, sub = redis.pcall, string.sub
--- How the text begins of a lock of which nothing is to be told, or that there are marks.
-local FREE, MARKED = 'v4 x------- ', 'v4 x---m--- '
--- Grant and end of a usual lease, and until when its key must live at least; nil without a ttl or a retention.
-local grant, least
+-- How the text of a lock begins: without flags, and with that of marks alone.
+local PLAIN, MARKED = 'v4 x------- ', 'v4 x---m--- '
+-- The times of a usual lease, its grant and its end, and until when its key must live at least; nil without a ttl or
+-- a retention.
+local times, least
 -- The other paths, when a command has needed them.
 local quick, load_general, general
 
 while at <= count do
   if ARGV[arg] == 'as' then
-    ttl, window, label, grant = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], nil
+    ttl, window, label, times = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], nil
     arg = arg + 4
     local life = tonumber(ttl) or 0
     if life > 0 and retention > 0 then
       early = early or string.format('%d', now - 1023)
-      grant = ' ' .. micros .. ' ' .. string.format('%d', now_ms + 1 + life) .. ' '
+      times = ' ' .. micros .. ' ' .. string.format('%d', now_ms + 1 + life) .. ' '
       least = string.format('%d', now_ms + 1 + (life > retention and life or retention))
     end
   end
 
-  local word, key, size, text, note, answer = ARGV[arg], leases[stride * at + shift], 3, nil, '', nil
+  local word, key, size, text, marks, answer = ARGV[arg], leases[stride * at + shift], 3, nil, '', nil
   if word ~= 'hold' and word ~= 'keep' and word ~= 'withdraw' then
     text = call('GETRANGE', key, '0', TO)
     if type(text) ~= 'string' or #text > LONGEST then text = nil end
     -- Marks of withdrawals go out of the text; those of the asker are left to the slow path.
     if text and sub(text, 8, 8) == 'm' and string.find(text, '^ %d+$', -14) then
-      if millis < sub(text, -13) then note = sub(text, -14) end
+      if millis < sub(text, -13) then marks = sub(text, -14) end
       text = sub(text, 1, 7) .. '-' .. sub(text, 9, -15)
-      local asks = note ~= '' and word ~= 'release' and ARGV[word == 'next' and arg + 3 or arg + 1]
+      local asks = marks ~= '' and word ~= 'release' and ARGV[word == 'next' and arg + 3 or arg + 1]
       -- Without declared keys, this is left to a call that has them.
       if asks and (leases ~= KEYS or call('ZSCORE', KEYS[4 * at], asks)) then text = nil end
     end
   end
   if word == 'release' then
-    if text and sub(text, 1, 12) == FREE and sub(text, 44, 60) == ARGV[arg + 2] .. ' '
+    if text and sub(text, 1, 12) == PLAIN and sub(text, 44, 60) == ARGV[arg + 2] .. ' '
       and sub(text, 92, 92 + #ARGV[arg + 1]) == ARGV[arg + 1] .. ' ' and millis < sub(text, 78, 90) then
-      local head = note == '' and FREE or MARKED
+      local head = marks == '' and PLAIN or MARKED
       -- A full server refuses this write, but not the slow path.
-      answer = call('SET', key, head .. sub(text, 13, 42) .. note, 'KEEPTTL').ok and 1 or nil
+      answer = call('SET', key, head .. sub(text, 13, 42) .. marks, 'KEEPTTL').ok and 1 or nil
     end
   elseif word == 'acquire' or word == 'try' then
-    if grant and text and #text == 42 then
+    if times and text and #text == 42 then
       local counter, seen = sub(text, 13, 28), ARGV[arg + 2]
-      if counter < micros and sub(text, 1, 12) == FREE and string.find(text, '^%d+ %d+$', 13) and sub(text, 30) >= least
+      if counter < micros and sub(text, 1, 12) == PLAIN and string.find(text, '^%d+ %d+$', 13) and sub(text, 30) >= least
         and sub(text, 29, 29) == ' ' and (seen == '0' or #seen == 16 and seen <= counter) then
         local first = counter < early and early or string.format('%d', counter + 1)
-        answer = call('SET', key, (note == '' and FREE or MARKED) .. micros .. sub(text, 29) .. ' ' .. first .. grant
-          .. ARGV[arg + 1] .. ' ' .. label .. note, 'KEEPTTL')
+        answer = call('SET', key, (marks == '' and PLAIN or MARKED) .. micros .. sub(text, 29) .. ' ' .. first .. times
+          .. ARGV[arg + 1] .. ' ' .. label .. marks, 'KEEPTTL')
         answer = answer.ok and first .. ' ' .. micros or {'refused', answer.err}
       end
     end
@@ -82,7 +83,7 @@ while at <= count do
 
   if not answer then
     if not quick then quick, load_general = contended() end
-    answer = quick(text, note, at, arg)
+    answer = quick(text, marks, at, arg)
     if word == 'next' then size = 6 elseif word == 'heartbeat' then size = 4 end
   end
   if not answer then

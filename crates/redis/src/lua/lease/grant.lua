@@ -28,8 +28,9 @@
 -- and at the end, each behind a space:
 --   holds  how many, 10 digits, if it ever was more than one; '/'; the number of their last change, 20 digits
 --   marks  until when acquisitions are marked as withdrawn, ms
--- Layouts 1 and 2 were hashes, with their version in the field `v`; layout 3 was a text that began with the counter.
--- Layout 5 is that of a quorum. The text of each later one begins with 'v', its version, and a space.
+-- Layouts 1 and 2 were hashes, with their version in the field `v`; layout 3 was a text that began with the counter, or
+-- with 'w' or 'k' before it. Layout 5 is that of a quorum. The text of each later one begins with 'v' and its version, and
+-- then a space, with or without letters before that.
 
 -- The words of a failure.
 local function words(failure)
@@ -47,9 +48,9 @@ local function after(life)
   return string.format('%d', now_ms + 1 + life)
 end
 
--- From here on a counter is a time in microseconds, since September 2001: a process that counts
--- plainly goes on by the clock, as the others do, or its blocks would run ahead of theirs.
-local TIMES = 1e15
+-- A counter from here on is a time in µs, since September 2001. Then a process with retention 0 goes by the clock, too:
+-- otherwise its blocks of 1024 would run ahead of it.
+local FIRST_TIME = 1e15
 
 -- Computes the block of a grant: first and last token, and 1 if the counter was behind the
 -- watermark; nil and the answer that says why, if there can be none. A plain counter gives a single token,
@@ -68,7 +69,7 @@ local function mint(counter, seen, waits)
   floor = math.max(floor, counted) + 1
   if floor > 9007199254740991 then return nil, {'exhausted', counter or ''} end
   local token = string.format('%d', floor)
-  if retention == 0 and floor < TIMES then
+  if retention == 0 and floor < FIRST_TIME then
     return token, waits and counted > 0 and string.format('%d', floor + 1023) or token, behind
   end
   if floor > now then return token, token, behind end
@@ -103,13 +104,12 @@ local function bare(number)
   return string.match(number, '^0*(%d+)$')
 end
 
--- The text of a lock without nested holds, which is not kept: whether others wait, the time of its marks with a
--- space before it, and its parts up to the acquisition, without marks in the text that is read:
--- counter, expires, fence, since, end, acquisition.
+-- Texts of a lock that is held once and not kept, without its marks: with and without others that wait. What
+-- they find: counter, expires, fence, since, end, acquisition.
 local CONTENDED = '^v4 xw%-%-%-%-%-%- (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) '
 local UNCONTENDED = '^v4 x%-%-%-%-%-%-%- (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) '
 
 -- How a text begins with or without others that wait, and with or without marks.
-local function flags(waits, note)
-  return (waits and 'v4 xw--' or 'v4 x---') .. (note == '' and '-' or 'm') .. '---'
+local function head(waits, marks)
+  return (waits and 'v4 xw--' or 'v4 x---') .. (marks == '' and '-' or 'm') .. '---'
 end

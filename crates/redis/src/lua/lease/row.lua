@@ -31,9 +31,9 @@ end
 
 -- Reads the parts of a text. Whether they are those of a lock shows when they are put together again.
 local function parse(text)
-  local notes, counter, expires, rest = string.match(text, '^v4 x(%S+) (%d+) (%d+)(.*)$')
-  if not notes then return end
-  local function has(flag) return string.find(notes, flag, 1, true) end
+  local flags, counter, expires, rest = string.match(text, '^v4 x(%S+) (%d+) (%d+)(.*)$')
+  if not flags then return end
+  local function has(flag) return string.find(flags, flag, 1, true) end
   local holds, change
   lock.counter, lock.expires = bare(counter), expires
   lock.waiting, lock.kept = has('w') ~= nil, has('k') ~= nil
@@ -73,7 +73,7 @@ local function read(writes, lease, queue, waiters, withdrawn)
       or string.match(text, '^w?k?%d[^ ]* %d') and '3'
     if lock.layout == '4' then lock.layout = nil end
   end
-  -- A lock of another layout has no token, and is left as it is.
+  -- Of another layout nothing is parsed, and nothing of its text is written.
   if lock.layout or not text then return end
   lock.text = text
   if not is_long then parse(text) end
@@ -142,7 +142,7 @@ local function clear()
   save()
 end
 
--- Grants a lock of which nothing is there.
+-- Grants a lock that has no text, no queue and no marks.
 local function begin(id, ttl, seen, label)
   if not ttl or ttl <= 0 then error('ERR a lease needs a ttl above 0 ms', 0) end
   if lock.counter or redis.call('EXISTS', lock.queue, lock.withdrawn) > 0 then return nil end

@@ -7,7 +7,7 @@
 --          {'granted', first, last, ms left, 1 if others wait, 1 if the counter was behind}
 --          {'busy', ms left, 1 if the holder may keep the lock idle}
 --          {'queued', ms left, places ahead}   {'withdrawn'}
---          {'counter', value}   {'exhausted', value}
+--          {'exhausted', value}
 --          or an error for a window that is none
 --
 -- Why: a heartbeat is a repeated acquire, so one function does both. A repeat after a lost reply gets

@@ -1,4 +1,4 @@
--- hand_over: the fast path of a contended lock. Follows tell.lua.
+-- hand_over: the fast path of a lock that is held. Follows tell.lua.
 --
 -- KEYS  as usual.lua
 -- ARGV  as usual.lua
@@ -11,9 +11,9 @@
 -- heartbeat it may be) or about to expire. Every decision and every format is as in row.lua, line.lua,
 -- ask.lua and pass_on.lua.
 
--- Ends a lease and grants the lock to the head of the queue; `text` is the lock, without the `note`
+-- Ends a lease and grants the lock to the head of the queue; `text` is the lock, without the `marks`
 -- of marks.
-local function hand_over(text, note, at, arg)
+local function hand_over(text, marks, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
   local counter, expires, fence, _, ends, holder = string.match(text, CONTENDED)
   if holder ~= ARGV[arg + 1] or fence ~= ARGV[arg + 2] or counter >= micros
@@ -38,8 +38,8 @@ local function hand_over(text, note, at, arg)
   -- A write of nothing, which a full server accepts; then it refuses none of the others. The place of
   -- the head goes last: a refusal before it changes nothing for those who wait.
   call('GETEX', lease)
-  call('SET', lease, flags(waits, note) .. ' ' .. newest .. ' ' .. expires .. ' ' .. first .. ' ' .. micros .. ' '
-    .. after(life) .. ' ' .. id .. ' ' .. its_label .. note, 'KEEPTTL')
+  call('SET', lease, head(waits, marks) .. ' ' .. newest .. ' ' .. expires .. ' ' .. first .. ' ' .. micros .. ' '
+    .. after(life) .. ' ' .. id .. ' ' .. its_label .. marks, 'KEEPTTL')
   if follows then
     call('ZADD', queue, math.max(line[#line] + 1, now), runtime)
     call('HSET', waiters, runtime, place_text(
@@ -79,7 +79,7 @@ local function recall(text, size, lease, holder, fence)
 end
 
 -- Begins the queue of a lock that is held, and that nobody waited for.
-local function begin_line(text, note, at, arg)
+local function begin_line(text, marks, at, arg)
   local call, lease, queue, waiters = redis.call, KEYS[4 * at - 3], KEYS[4 * at - 2], KEYS[4 * at - 1]
   local _, size, _, _, fence, _, ends, holder = string.find(text, UNCONTENDED)
   local id, least = ARGV[arg + 1], tonumber(window) or 0
@@ -99,7 +99,7 @@ local function begin_line(text, note, at, arg)
     call('DEL', queue, waiters)
     error(failure, 0)
   end
-  call('SET', lease, flags(true, note) .. string.sub(text, 12) .. note, 'KEEPTTL')
+  call('SET', lease, head(true, marks) .. string.sub(text, 12) .. marks, 'KEEPTTL')
   recall(text, size, lease, holder, fence)
   return {'queued', ends - millis - 1, 0}
 end
@@ -145,11 +145,11 @@ local OTHER_WAYS = {acquire = begin_line, try = turn_away}
 
 -- Runs one of them. A key of another type is found before anything is written, and left to the slow
 -- path; any other failure is the answer.
-local function quick(text, note, at, arg)
+local function quick(text, marks, at, arg)
   if not text then return nil end
   local way = (string.sub(text, 5, 5) == 'w' and CONTENDED_WAYS or OTHER_WAYS)[ARGV[arg]]
   if not way then return nil end
-  local ok, answer = pcall(way, text, note, at, arg)
+  local ok, answer = pcall(way, text, marks, at, arg)
   if ok then return answer end
   if not is_foreign(answer) then return {'refused', words(answer)} end
 end
