@@ -15,9 +15,8 @@ local seconds = tonumber(time[1])
 local micros = time[1] .. string.sub('00000' .. time[2], -6)
 for n = 1, ARGV[1] do
   local key = 'leasehold:{many/' .. string.format('%05d', n) .. '}:lease'
-  redis.call('SET', key, micros .. ' ' .. (seconds + 900) * 1000
-    .. ' 00000000-0000-0000-0000-000000000000:' .. n .. ' ' .. micros .. ' ' .. micros .. ' '
-    .. (seconds + 600) * 1000 .. ' somebody', 'PX', 600000)
+  redis.call('SET', key, 'v4 x------- ' .. micros .. ' ' .. (seconds + 900) * 1000 .. ' ' .. micros .. ' ' .. micros
+    .. ' ' .. (seconds + 600) * 1000 .. ' 00000000-0000-0000-0000-000000000000:' .. n .. ' somebody', 'PX', 600000)
 end
 return 'taken'";
 
@@ -25,7 +24,7 @@ return 'taken'";
 const QUEUE: &str = "
 local key = 'leasehold:{many/00001}:'
 local text = redis.call('GET', key .. 'lease')
-redis.call('SET', key .. 'lease', 'w' .. text, 'KEEPTTL')
+redis.call('SET', key .. 'lease', 'v4 xw' .. string.sub(text, 6), 'KEEPTTL')
 for n = 1, ARGV[1] do
   redis.call('ZADD', key .. 'queue', n, string.format('00000000-0000-0000-0000-%012d', n))
 end

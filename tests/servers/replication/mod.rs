@@ -11,7 +11,7 @@ mod written;
 use std::time::Duration;
 
 use leasehold::{Guard, LockRuntime, LockRuntimeBuilder, error::AcquireError, redis::Replication};
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{LockText, RedisServer};
 
 use crate::support::{patient, wait};
 
@@ -34,9 +34,8 @@ async fn connect(server: &RedisServer, replication: Replication) -> LockRuntime 
 }
 
 fn holds(server: &RedisServer, name: &str) -> bool {
-    let text: Option<String> = server.query(&["GET", &format!("leasehold:{{{name}}}:lease")]);
-    // Counter and release time alone are a lock that nobody holds.
-    text.is_some_and(|text| text.split(' ').count() > 2)
+    let text = LockText::find(server, &format!("leasehold:{{{name}}}:lease"));
+    text.is_some_and(|text| text.lease.is_some())
 }
 
 /// Asserts that an acquire failed because too few replicas have what was granted.

@@ -369,7 +369,7 @@ impl StoreError {
     pub fn still() -> Self {
         Self::new(
             StoreErrorKind::Definite,
-            "it stands still, or has until now: it was stopped, nothing drives the tokio runtime that the locks live \
+            "it was stopped, or is just going on after that; nothing drives the tokio runtime that the locks live \
              on, or blocking code has all its threads",
             "drive it as long as the locks live, move blocking code to spawn_blocking, or use own_thread()",
         )

@@ -31,6 +31,8 @@ use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
 /// After a crash the others wait for as long.
 const TTL: Duration = Duration::from_secs(5);
+/// How often metrics that nobody has read are put together.
+const UPKEEP: Duration = Duration::from_secs(10);
 /// How long requests may go on after the signal to stop: less than the platform waits before it kills.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -99,5 +101,15 @@ fn recorder() -> Result<PrometheusHandle, Failure> {
     for (name, bounds) in buckets() {
         builder = builder.set_buckets_for_metric(Matcher::Full(name.into()), bounds)?;
     }
-    Ok(builder.install_recorder()?)
+    let recorder = builder.install_recorder()?;
+    let shown = recorder.clone();
+    tokio::spawn(async move {
+        // Otherwise histograms grow for as long as nobody reads them.
+        let mut upkeep = tokio::time::interval(UPKEEP);
+        loop {
+            upkeep.tick().await;
+            shown.run_upkeep();
+        }
+    });
+    Ok(recorder)
 }

@@ -11,6 +11,8 @@ row! {
     control: "HINCRBY 1 and HINCRBY -1",
 }
 
+/// As large as the text of a lock has room for.
+const WIDEST: u64 = 9_999_999_999;
 /// As large as numbers of a hash can be, where the control counts.
 const GREATEST: u64 = i64::MAX.unsigned_abs();
 
@@ -23,7 +25,7 @@ fn protected() -> String {
         let counted = || LockText::of(&server, &lease).holds.map(|(count, _)| count);
         let spoil = || {
             LockText::change(&server, &lease, |text| {
-                text.holds = Some((GREATEST, text.holds.map_or(0, |(_, number)| number)));
+                text.holds = Some((WIDEST, text.holds.map_or(0, |(_, number)| number)));
             });
         };
         let mut nested = Vec::new();

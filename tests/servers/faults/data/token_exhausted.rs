@@ -16,7 +16,7 @@ fn protected() -> String {
         let server = RedisServer::start();
         let locks = connect(&server.url()).await;
         let (lock, lease) = (locks.lock("a").expect("a name"), key("a", "lease"));
-        let last_but_one = format!("{} 0", Fence::MAX - 1);
+        let last_but_one = format!("v4 x------- {} 0000000000000", Fence::MAX - 1);
         server.command(&["SET", &lease, &last_but_one, "PX", "3600000"]);
 
         let guard = lock.acquire().await.expect("the last token");
