@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, RuntimeId,
-    store::{AcquireAnswer, Granted, Heartbeat, Place, ReleaseAnswer, Waiter},
+    store::{AcquireAnswer, Granted, Heartbeat, Place, Push, ReleaseAnswer, Waiter},
 };
 
 use super::{push_log::PushLog, scene::Scene, words::ttl};
@@ -21,7 +21,11 @@ impl Scene {
     /// Listens for the runtime of an acquisition.
     pub async fn pushes(&self, id: AcquisitionId) -> Arc<PushLog> {
         let runtime: RuntimeId = id.runtime();
-        PushLog::listen(&*self.subject().store(), runtime).await
+        let pushes = PushLog::listen(&*self.subject().store(), runtime).await;
+        for _ in 1..self.subject().listened_to() {
+            assert_eq!(pushes.next().await, Push::Listening);
+        }
+        pushes
     }
 
     /// Acquires for 60 s and waits, under the first sign of life.

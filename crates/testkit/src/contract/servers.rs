@@ -295,6 +295,10 @@ impl<S: Site> StoreUnderTest for ServerSubject<S> {
         Arc::clone(&self.store)
     }
 
+    fn listened_to(&self) -> usize {
+        if S::LAYOUT == Layout::Alone { 1 } else { self.site.servers().len() }
+    }
+
     fn deadline(&self) -> Instant {
         SystemClock.now() + Duration::from_secs(20)
     }

@@ -92,6 +92,11 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync {
     /// The store.
     fn store(&self) -> Arc<dyn LockStore>;
 
+    /// How many servers tell a runtime that it listens to them.
+    fn listened_to(&self) -> usize {
+        1
+    }
+
     /// A deadline that a command meets unless something is broken.
     fn deadline(&self) -> Instant;
 
