@@ -110,6 +110,6 @@ local CONTENDED = '^v4 xw%-%-%-%-%-%- (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) '
 local UNCONTENDED = '^v4 x%-%-%-%-%-%-%- (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) '
 
 -- How a text begins with or without others that wait, and with or without marks.
-local function head(waits, marks)
+local function beginning(waits, marks)
   return (waits and 'v4 xw--' or 'v4 x---') .. (marks == '' and '-' or 'm') .. '---'
 end

@@ -38,7 +38,7 @@ local function hand_over(text, marks, at, arg)
   -- A write of nothing, which a full server accepts; then it refuses none of the others. The place of
   -- the head goes last: a refusal before it changes nothing for those who wait.
   call('GETEX', lease)
-  call('SET', lease, head(waits, marks) .. ' ' .. newest .. ' ' .. expires .. ' ' .. first .. ' ' .. micros .. ' '
+  call('SET', lease, beginning(waits, marks) .. ' ' .. newest .. ' ' .. expires .. ' ' .. first .. ' ' .. micros .. ' '
     .. after(life) .. ' ' .. id .. ' ' .. its_label .. marks, 'KEEPTTL')
   if follows then
     call('ZADD', queue, math.max(line[#line] + 1, now), runtime)
@@ -99,7 +99,7 @@ local function begin_line(text, marks, at, arg)
     call('DEL', queue, waiters)
     error(failure, 0)
   end
-  call('SET', lease, head(true, marks) .. string.sub(text, 12) .. marks, 'KEEPTTL')
+  call('SET', lease, beginning(true, marks) .. string.sub(text, 12) .. marks, 'KEEPTTL')
   recall(text, size, lease, holder, fence)
   return {'queued', ends - millis - 1, 0}
 end
