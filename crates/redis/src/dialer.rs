@@ -21,7 +21,7 @@ use super::{
     config::{NodeSettings, RedisConfig},
     liveness::Epoch,
     login::Login,
-    needed::not_dialed,
+    needed::{ended_at, not_dialed},
     not_dialed::{NOT_IN_TIME, NotDialed},
     one_master::{Witness, run_of},
     role::{NO_NODE, REPLICA, check_server},
@@ -152,6 +152,12 @@ impl Dialer {
                 set_up
             };
             let (set_up, run) = join(set_up, run).await;
+            // Both were under way.
+            if let (Err(one), Some(Err(_))) = (&set_up, &run)
+                && one.was_cut
+            {
+                return Err(ended_at(&format!("{} or INFO", self.login.sets_up_by())));
+            }
             set_up?;
             *asked.lock() = None;
             // The shorter of two round trips: the server may have been busy during the other one.

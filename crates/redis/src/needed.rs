@@ -39,7 +39,7 @@ pub(super) fn not_dialed(command: &str, error: RedisError) -> NotDialed {
 }
 
 /// The connection ended at a command behind the first one, `HELLO`.
-fn ended_at(command: &str) -> NotDialed {
+pub(super) fn ended_at(command: &str) -> NotDialed {
     let what = format!(
         "cannot connect to Redis: HELLO was answered, and the connection ended at {command}"
     );
