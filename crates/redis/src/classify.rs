@@ -81,9 +81,7 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
         return of_tls.error;
     }
     if error.kind() == ErrorKind::Parse {
-        let what =
-            "what answers there does not speak Redis' protocol: it may not be a Redis server";
-        return StoreError::new(Config, what, "correct host and port of the address");
+        return StoreError::new(Config, NO_REDIS, "correct host and port of the address");
     }
     let failed = classify(error);
     if failed.kind() == Indeterminate {
@@ -170,6 +168,9 @@ fn in_one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What is said of what answers in no word of Redis.
+pub(super) const NO_REDIS: &str =
+    "what answers there does not speak Redis' protocol: it may not be a Redis server";
 pub(super) const NO_SUCH_HOST: &str = "correct the host of the address, or check the name server";
 const LOG_IN: &str = "give the address a user and password that the server accepts";
 const LET_IN: &str =

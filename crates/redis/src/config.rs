@@ -189,10 +189,10 @@ impl RedisConfig {
         Ok(Self { address: RedisAddress::of_node(info), ..self.clone() })
     }
 
-    /// The same for a node of a Cluster.
+    /// The same for a node of a Cluster; `announced_to` has told its address.
     #[doc(hidden)]
-    pub fn of_cluster(self) -> Self {
-        Self { node: Some(NodeSettings::default()), ..self }
+    pub fn of_cluster(self, announced_to: Option<Arc<str>>) -> Self {
+        Self { node: Some(NodeSettings { announced_to, ..NodeSettings::default() }), ..self }
     }
 
     /// Whether the server is a node of a Cluster.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::{OptionFuture, join};
-use leasehold_core::{Clock, Instant, StoreError, StoreErrorKind, within};
+use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
 use redis::{
     AsyncConnectionConfig, Client, PushInfo,
     aio::{AsyncPushSender, MultiplexedConnection},
@@ -16,15 +16,18 @@ use redis::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
-    classify::{NO_SUCH_HOST, NOT_THERE, classify_dial, is_readonly},
+    classify::{NO_REDIS, NO_SUCH_HOST, NOT_THERE, classify_dial, is_readonly},
     cluster::unknown_node,
     config::{NodeSettings, RedisConfig},
     liveness::Epoch,
     login::Login,
+    needed::{ended_at, not_dialed},
     not_dialed::{NOT_IN_TIME, NotDialed},
     one_master::{Witness, run_of},
-    role::{REPLICA, check_server},
+    role::{NO_NODE, REPLICA, check_server},
     route::Route,
+    sentinel::of_named_master,
+    tls,
 };
 
 /// Makes connections to one server, or to the master of one group, each set up alike.
@@ -120,28 +123,46 @@ impl Dialer {
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(None)
             .set_push_sender(heard);
+        // The command whose answer is awaited, once there has been one.
+        let asked = Mutex::new(None);
         let dialing = async {
             let mut connection = self.login.connect(&client, &config, clock).await?;
             let connected_at = clock.now();
+            *asked.lock() = Some("a second HELLO");
             // First what the server is: Clusters and Sentinels refuse to select a database.
             check_server(&mut connection, self.node.is_some()).await?;
             let checking = clock.now().saturating_since(connected_at);
-            if let Some(node) = &self.node
-                && !node.members.has(&mut connection).await?
-            {
-                return Err(unknown_node().into());
+            if let Some(node) = &self.node {
+                *asked.lock() = Some("CLUSTER SLOTS");
+                let has = node.members.has(&mut connection).await;
+                if !has.map_err(|error| not_dialed("CLUSTER", error))? {
+                    return Err(unknown_node().into());
+                }
             }
             let setting_up_at = clock.now();
+            *asked.lock() = Some(self.login.sets_up_by());
             // Both in one round trip.
-            let mut asked = connection.clone();
+            let mut other = connection.clone();
             // A group or a Cluster has checks of its own.
             let one = if let Route::Server(_, one) = &self.route { Some(one) } else { None };
-            let run = OptionFuture::from(one.map(|_| run_of(&mut asked)));
-            let (set_up, run) = join(self.login.set_up(&mut connection), run).await;
+            let run = OptionFuture::from(one.map(|_| run_of(&mut other)));
+            let set_up = async {
+                let set_up = self.login.set_up(&mut connection).await;
+                *asked.lock() = Some("INFO");
+                set_up
+            };
+            let (set_up, run) = join(set_up, run).await;
+            // Both were under way.
+            if let (Err(one), Some(Err(_))) = (&set_up, &run)
+                && one.was_cut
+            {
+                return Err(ended_at(&format!("{} or INFO", self.login.sets_up_by())));
+            }
             set_up?;
+            *asked.lock() = None;
             // The shorter of two round trips: the server may have been busy during the other one.
             let round_trip = clock.now().saturating_since(setting_up_at).min(checking);
-            let (witness, epoch) = match (one, run.flatten()) {
+            let (witness, epoch) = match (one, run.transpose()?.flatten()) {
                 (Some(one), Some(run)) => {
                     let (witness, epoch) = one.admit(deadline, run, connection.clone()).await?;
                     (Some(witness), epoch)
@@ -153,7 +174,7 @@ impl Dialer {
         let dialed = select! {
             biased;
             dialed = within(clock, deadline, Box::pin(dialing)) => {
-                dialed.unwrap_or(Err(NotDialed::in_time()))
+                dialed.unwrap_or_else(|| Err(NotDialed::in_time_at(*asked.lock())))
             }
             // The old master may hang.
             () = self.route.epochs().left(epoch) => Err(NotDialed::ended()),
@@ -162,8 +183,11 @@ impl Dialer {
         dialed.map_err(|failed| {
             let failed = failed.for_now_if(was_there);
             let error = self.named_in(epoch, failed.error.by(deadline, clock.now()));
-            // What is foreign has been reached.
-            let error = if failed.is_foreign { error } else { self.announced(error) };
+            let is_named = matches!(self.route, Route::Group(_));
+            let error = if is_named { of_named_master(error) } else { error };
+            // What is foreign where a node was has been reached.
+            let was_node = failed.is_foreign && was_there;
+            let error = if was_node { error } else { self.announced(error) };
             NotDialed { error, ..failed }
         })
     }
@@ -175,15 +199,22 @@ impl Dialer {
             return error;
         };
         let is_out_of_reach = error.kind() == StoreErrorKind::Definite
+            && !error.is_answer()
             && [NOT_THERE, NOT_IN_TIME, NO_SUCH_HOST].contains(&error.remedy());
-        if error.is_answer() || !is_out_of_reach {
-            return error;
-        }
+        let is_other = error.kind() == StoreErrorKind::Config && is_foreign(&error);
+        let remedy = match (is_out_of_reach, is_other) {
+            (true, _) => {
+                "check that the node runs; if it cannot be reached at this address from here, set its \
+                 `cluster-announce-ip`, or `cluster-announce-hostname` and `cluster-preferred-endpoint-type hostname`"
+            }
+            (_, true) => {
+                "let the address lead to the node: correct its `cluster-announce-ip`, `cluster-announce-port` (with \
+                 TLS `cluster-announce-tls-port`) or `cluster-announce-hostname`"
+            }
+            _ => return error,
+        };
         let at = format!("{}, which the Cluster announces, as {teller} says", self.endpoint);
-        error.from_endpoint(at).with_remedy(
-            "check that the node runs; if it cannot be reached at this address from here, set its \
-             `cluster-announce-ip`, or `cluster-announce-hostname` and `cluster-preferred-endpoint-type hostname`",
-        )
+        error.from_endpoint(at).with_remedy(remedy)
     }
 
     /// Whether `ASKING` is sent before each command.
@@ -222,6 +253,11 @@ impl Dialer {
             ),
         }
     }
+}
+
+/// Whether what answers is no node of a Cluster.
+fn is_foreign(error: &StoreError) -> bool {
+    [NO_NODE, NO_REDIS].contains(&error.what()) || tls::is_foreign(error)
 }
 
 /// Makes one connection as those of locks are made: to a master, logged in. With it comes the run of the

@@ -78,7 +78,9 @@ pub use readiness::preflight;
 pub use role::hello;
 pub use scan::scan_step;
 pub use script::{Script, ScriptCall, evaluate, millis};
-pub use sentinel::{DISAGREEING, MasterVerdict, UNKNOWN_NAME, connect_to, decide, unreachable_one};
+pub use sentinel::{
+    DISAGREEING, MasterVerdict, UNKNOWN_NAME, connect_to, decide, of_named_master, unreachable_one,
+};
 pub use store::{RedisStore, probe};
 pub use subscriber::{NOT_SUBSCRIBED, NextDialer, Subscriptions};
 #[cfg(feature = "tls")]

@@ -104,7 +104,7 @@ impl Login {
         };
         let connected = select! {
             biased;
-            connected = client.get_multiplexed_async_connection_with_config(config) => connected,
+            connected = self.tls.connect(client, config) => connected,
             has_no_tls = asking_without_tls, if is_tls => return Err(has_no_tls),
         };
         // The client library asks for RESP3 before anything else.
@@ -114,6 +114,11 @@ impl Login {
                 tls::told(self.tls.given(), is_tls, &error).unwrap_or_else(|| not_greeted(error))
             }
         })
+    }
+
+    /// Which commands set a connection up.
+    pub(super) fn sets_up_by(&self) -> &'static str {
+        if self.db == 0 { "CLIENT" } else { "SELECT or CLIENT" }
     }
 
     /// Selects the database, and sets the name of the connection. A refusal of the name is ignored.
@@ -127,8 +132,10 @@ impl Login {
             selected.map_err(|error| not_dialed("SELECT", error))?;
         }
         let name = redis::cmd("CLIENT").arg("SETNAME").arg(&self.client_name).take();
-        let _ = name.query_async::<Value>(connection).await;
-        Ok(())
+        match name.query_async::<Value>(connection).await {
+            Err(error) if error.is_connection_dropped() => Err(not_dialed("CLIENT", error)),
+            _ => Ok(()),
+        }
     }
 
     /// The error if the server has refused a provider's credentials: unlike a refused password of

@@ -1,6 +1,6 @@
 //! What it means that a server refuses a command without which no lock works.
 
-use leasehold_core::StoreError;
+use leasehold_core::{StoreError, StoreErrorKind::Definite};
 use redis::RedisError;
 
 use super::{
@@ -28,11 +28,25 @@ pub fn needed(command: &str, refused: StoreError) -> StoreError {
 
 /// The same of a command with which each connection begins.
 pub(super) fn not_dialed(command: &str, error: RedisError) -> NotDialed {
+    if command != "HELLO" && error.is_connection_dropped() {
+        return ended_at(command);
+    }
     let refused = needed(command, classify(&error));
     if refused.remedy() == NO_COMMAND {
         return NotDialed { is_foreign: true, ..refused.into() };
     }
     error.into()
+}
+
+/// The connection ended at a command behind the first one, `HELLO`.
+pub(super) fn ended_at(command: &str) -> NotDialed {
+    let what = format!(
+        "cannot connect to Redis: HELLO was answered, and the connection ended at {command}"
+    );
+    let remedy = format!(
+        "let a proxy before the server pass {command} on, or go around it; else see the server's log"
+    );
+    NotDialed { was_cut: true, ..StoreError::new(Definite, what, remedy).into() }
 }
 
 /// The command that a check within a script tried, and what the server said to it; see `preflight.lua`.

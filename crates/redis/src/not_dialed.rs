@@ -9,6 +9,9 @@ use redis::RedisError;
 pub const NOT_THERE: &str = "check that the server runs and the address is right";
 /// The same if it may be slow.
 pub(super) const NOT_IN_TIME: &str = "check that the server runs and the address is right; a slow network needs a longer connect_timeout()";
+/// The same if it has answered before.
+const SLOW: &str = "the server answers too slowly, or a proxy before it does not pass the command on; a slow network \
+     needs a longer connect_timeout()";
 pub(super) const SHUT: &str = "it may have reached its maxclients, expect TLS (rediss://), be a proxy that does not know HELLO, or \
      may not be a Redis server";
 
@@ -51,6 +54,15 @@ impl NotDialed {
     pub(super) fn ended() -> Self {
         let what = "cannot connect to Redis: the connection ended as soon as it was made";
         Self { was_cut: true, ..StoreError::new(Definite, what, SHUT).into() }
+    }
+
+    /// The deadline came first, while the answer to a command behind `HELLO` was awaited, if any.
+    pub(super) fn in_time_at(command: Option<&str>) -> Self {
+        let Some(command) = command else { return Self::in_time() };
+        let what = format!(
+            "cannot connect to Redis: HELLO was answered, and {command} was not answered in time"
+        );
+        StoreError::new(Definite, what, SLOW).into()
     }
 
     /// The deadline came first.

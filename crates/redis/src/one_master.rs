@@ -7,6 +7,8 @@ use redis::{Value, aio::MultiplexedConnection};
 use super::{
     decode::text,
     liveness::{Epoch, Epochs},
+    needed::not_dialed,
+    not_dialed::NotDialed,
     role::hello,
 };
 use crate::durations::{FINDING_LASTS, PATIENCE};
@@ -171,10 +173,15 @@ impl Witness {
     }
 }
 
-/// The id of the run of a server, if it tells one.
-pub(super) async fn run_of(connection: &mut MultiplexedConnection) -> Option<String> {
-    let told = redis::cmd("INFO").arg("server").query_async::<Value>(connection).await.ok()?;
-    run_in(&text(&told)?).map(str::to_owned)
+/// The id of the run of a server, if it tells one; an error if the connection ends.
+pub(super) async fn run_of(
+    connection: &mut MultiplexedConnection,
+) -> Result<Option<String>, NotDialed> {
+    let told = redis::cmd("INFO").arg("server").query_async::<Value>(connection).await;
+    match told {
+        Err(error) if error.is_connection_dropped() => Err(not_dialed("INFO", error)),
+        told => Ok(told.ok().and_then(|told| run_in(&text(&told)?).map(str::to_owned))),
+    }
 }
 
 /// The id of the run in what `INFO` tells.

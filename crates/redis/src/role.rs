@@ -16,6 +16,9 @@ const OLDEST: (u32, u32) = (6, 2);
 /// How the error of a new connection to a replica begins.
 pub(super) const REPLICA: &str = "the server is a replica of";
 
+/// What is said of a server in the place of a node of a Cluster.
+pub(super) const NO_NODE: &str = "the server is not a node of a Cluster any more";
+
 /// Checks that a server is a master and new enough, and a node of a Cluster only where one is
 /// expected: a node refuses commands about the slots of others.
 pub(super) async fn check_server(
@@ -36,9 +39,7 @@ pub(super) async fn check_server(
             "the server is a node of a Redis Cluster",
             "write redis+cluster://host,host,host, with some of its nodes",
         ),
-        Some("standalone") if is_node => {
-            refusal(Config, "the server is not a node of a Cluster any more", NOT_THERE)
-        }
+        Some("standalone") if is_node => refusal(Config, NO_NODE, NOT_THERE),
         Some("sentinel") => refusal(
             Config,
             "the server is a Sentinel, which keeps no data",

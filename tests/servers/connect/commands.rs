@@ -1,6 +1,8 @@
 //! Servers without a command that locks need, and proxies that do not know one: each is told at connect,
 //! and lasts.
 
+use std::time::Duration;
+
 use leasehold::{
     LockRuntime,
     error::{AcquireError, StoreErrorKind},
@@ -134,4 +136,50 @@ async fn what_closes_at_hello_may_be_a_proxy() {
     let (kind, text) = refusal(LockRuntime::builder(), &proxy.url()).await;
     assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
     names(&text, &["a proxy that does not know HELLO", "maxclients", "expect TLS (rediss://)"]);
+}
+
+/// Commands that are under way together are told together.
+#[tokio::test]
+async fn what_closes_after_hello_is_told_by_the_command_that_it_read() {
+    let server = RedisServer::start();
+    for (command, database) in [("SELECT", 1), ("CLIENT", 0), ("INFO", 0), ("SUBSCRIBE", 0)] {
+        let proxy = FaultProxy::before(&server);
+        proxy.inject(Rule::new(Action::Cut).containing(format!("\r\n{command}\r\n")).always());
+        let url = proxy.url_with("", "", database);
+        let (kind, text) = refusal(patient::builder(), &url).await;
+        assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+        let (_, told) = text
+            .split_once("HELLO was answered, and the connection ended at ")
+            .unwrap_or_else(|| panic!("{command}: {text}"));
+        names(told, &[command, " on, or go around it"]);
+        assert!(!text.contains("maxclients"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_a_proxy_swallows_is_named() {
+    let server = RedisServer::start();
+    for command in ["CLIENT", "INFO"] {
+        let proxy = FaultProxy::before(&server);
+        proxy.inject(Rule::new(Action::Drop).containing(format!("\r\n{command}\r\n")).always());
+        let builder = LockRuntime::builder().connect_timeout(Duration::from_secs(4));
+        let (kind, text) = refusal(builder, &proxy.url()).await;
+        assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+        let silent = format!("HELLO was answered, and {command} was not answered in time");
+        names(&text, &[&silent, "does not pass the command on"]);
+        assert!(!text.contains("the address is right"), "{text}");
+    }
+}
+
+/// The first answer comes within the connect timeout, all together do not.
+#[tokio::test]
+async fn a_server_that_answers_too_slowly_is_not_told_as_one_that_is_not_there() {
+    let server = RedisServer::start();
+    let proxy = FaultProxy::before(&server);
+    // Each way: the second answer is too late, however fast the machine is.
+    proxy.delay_all(Duration::from_millis(1800));
+    let builder = LockRuntime::builder().connect_timeout(Duration::from_secs(6));
+    let (kind, text) = refusal(builder, &proxy.url()).await;
+    assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+    names(&text, &["HELLO was answered", "answers too slowly", "connect_timeout()"]);
 }

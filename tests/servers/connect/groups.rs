@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::{
     LockRuntime, LockRuntimeBuilder,
-    error::StoreErrorKind,
+    error::{ConnectError, StoreErrorKind},
     fencing::RedisGate,
     redis::{Credentials, RedisConfig, RedisPool},
 };
@@ -186,4 +186,91 @@ async fn sentinels_and_their_servers_may_speak_tls() {
         guard.release().await.ok()
     };
     Patience::of(wait::CEILING).until_async(again).await.expect("the new master is used");
+}
+
+/// As a missing right is, and as a single server tells it: the login is wrong for good.
+#[tokio::test]
+async fn a_login_that_one_master_of_a_cluster_refuses_is_told_at_once() {
+    let cluster = RedisCluster::start();
+    cluster.servers().iter().for_each(|server| close(server, "s3cret"));
+    let odd = &cluster.servers()[2];
+    close(odd, "another");
+    let place = format!("127.0.0.1:{}", odd.port().expect("a port"));
+    let provider = || async { Ok(Credentials::new("app", "s3cret")) };
+    let builder = || patient::builder().credentials(provider);
+    let refused = builder().connect(&*cluster.url()).await.map(drop).expect_err("one refuses");
+    let ConnectError::Store(error) = refused else { panic!("{refused}") };
+    assert!(error.is_refused_login(), "{error}");
+    names(&error.to_string(), &["refused", &place]);
+    let (kind, text) = refusal(patient::builder(), &cluster.url_with("app:s3cret@")).await;
+    assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
+    names(&text, &[&place, "user and password"]);
+    // The control: it is the login.
+    close(odd, "s3cret");
+    use_lock(&builder().connect(&*cluster.url()).await.expect("all let it in")).await;
+}
+
+/// The address of a group whose first Sentinels are replaced.
+fn with_others(group: &SentinelGroup, others: &[u16]) -> String {
+    let url = group.url();
+    let own = group.sentinels().iter().map(Sentinel::port);
+    own.zip(others).fold(url, |url, (own, other)| url.replace(&own.to_string(), &other.to_string()))
+}
+
+/// Whatever the others say, they are too few.
+#[tokio::test]
+async fn most_sentinels_that_cannot_serve_are_told_with_their_places() {
+    let group = SentinelGroup::start();
+    let ports: Vec<_> = group.sentinels().iter().map(Sentinel::port).collect();
+    let places: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    let server = RedisServer::builder().tcp().start();
+    let other = RedisServer::builder().tcp().start();
+    let [one, two] = [&server, &other].map(|server| server.port().expect("a port"));
+    let (kind, text) = refusal(patient::builder(), &with_others(&group, &[one, two])).await;
+    assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
+    let at = [one, two].map(|port| format!("127.0.0.1:{port}"));
+    names(&text, &["no Sentinel", &at[0], &at[1], "26379"]);
+    assert!(!text.contains(&format!("{},", places[2])), "{text}");
+
+    // One of three does no harm.
+    use_lock(&patient::builder().connect(with_others(&group, &[one])).await.expect("two")).await;
+
+    let closed = ["ACL", "SETUSER", "default", "resetpass", ">hush-hush"];
+    group.sentinels()[0].command(&closed);
+    use_lock(&patient::builder().connect(&*group.url()).await.expect("two")).await;
+    group.sentinels()[1].command(&closed);
+    let (kind, text) = refusal(patient::builder(), &group.url()).await;
+    assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
+    names(&text, &["refuse the login", &places[0], &places[1], "sentinel_pass"]);
+}
+
+/// One word of the address is for both, so that neither `redis` nor `rediss` would do.
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn sentinels_and_a_master_of_which_one_speaks_tls_are_told_as_such() {
+    const BOTH: [&str; 3] = ["are both reached by TLS, or neither", "tls-port", "tls-replication"];
+    let group = SentinelGroup::with_tls();
+    let plain = RedisServer::builder().tcp().start();
+    let port = plain.port().expect("a port").to_string();
+    for sentinel in group.sentinels() {
+        sentinel.command(&["SENTINEL", "MONITOR", "plain", "127.0.0.1", &port, "2"]);
+    }
+    let ca = group.servers()[0].ca_pem().expect("an authority");
+    let url = group.url().replace(SentinelGroup::MASTER, "plain");
+    let builder = patient::builder().tls_root_ca(ca);
+    let (kind, text) = refusal(builder.clone(), &url).await;
+    assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
+    names(&text, &BOTH);
+    names(&text, &["does not speak TLS", &format!("127.0.0.1:{port}")]);
+    let diagnosis = builder.connect_lazy(&*url).expect("good settings").diagnose().await;
+    names(&diagnosis.to_string(), &BOTH);
+
+    // Sentinels that let it in without TLS, and name a master that speaks nothing else.
+    let ports: Vec<_> =
+        group.sentinels().iter().map(|one| format!("127.0.0.1:{}", one.port())).collect();
+    let url = format!("redis+sentinel://{}/{}", ports.join(","), SentinelGroup::MASTER);
+    let (_, text) = refusal(patient::builder(), &url).await;
+    names(&text, &BOTH);
+    let locks = patient::builder().connect_lazy(&*url).expect("good settings");
+    names(&locks.diagnose().await.to_string(), &BOTH);
 }

@@ -186,3 +186,37 @@ fn a_login_that_is_refused_is_told_in_words_of_this_program() {
         }
     }
 }
+
+/// As in a container without ca-certificates, or with a variable that is left over.
+#[test]
+fn authorities_of_the_system_that_cannot_be_read_do_not_matter_beside_one_that_is_given() {
+    let server = RedisServer::builder().tls().arg("tls-auth-clients", "yes").start();
+    let (folder, [ca, certificate, key]) = files(&server);
+    let none = folder.path().join("none").display().to_string();
+    let shown = ["--tls-cert", &certificate, "--tls-key", &key];
+    let with_ca = [&["--tls-ca", &*ca], &shown[..]].concat();
+    for variable in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        let run = |options: &[&str]| {
+            let url = server.url();
+            let words = [&["--url", &*url], options, &["run", LOCK, "--", "true"]].concat();
+            finished(leasehold(&words).env(variable, &none))
+        };
+        run(&with_ca).well();
+        let ended = run(&shown);
+        let text = ended.complaint(78);
+        for says in [variable, &none, "install ca-certificates", "with --tls-ca"] {
+            assert!(text.contains(says), "no {says:?} in: {text}");
+        }
+        assert!(!text.contains("socket"), "{text}");
+    }
+    // Nor at Sentinels, which have connections of their own.
+    let group = SentinelGroup::with_tls();
+    let (_folder, [ca, ..]) = files(&group.servers()[0]);
+    let url = group.url();
+    for (options, code) in [(&["--tls-ca", &*ca][..], 0), (&[], 78)] {
+        let words = [&["--url", &*url], options, &["health"]].concat();
+        let ended = finished(leasehold(&words).env("SSL_CERT_FILE", &none));
+        assert_eq!(ended.code, code, "{ended:?}");
+        assert!(code == 0 || ended.err.contains("install ca-certificates"), "{ended:?}");
+    }
+}

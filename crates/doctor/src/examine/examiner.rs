@@ -4,7 +4,7 @@ use futures_util::future::{OptionFuture, join_all};
 use leasehold_core::{Clock, LockName, RuntimeId, StoreError};
 use leasehold_redis::{
     ClusterMaster, Endpoint, MasterVerdict, RedisConfig, SentinelGroup, classify::classify_dial,
-    decide, decode::text, dial_once, hello, masters, preflight, probe, probe_in,
+    decide, decode::text, dial_once, hello, masters, of_named_master, preflight, probe, probe_in,
 };
 use redis::ConnectionInfo;
 
@@ -112,7 +112,9 @@ impl Examiner {
         let votes: Vec<_> = sentinels.answers().map(vote).collect();
         let mut servers = Vec::new();
         if let MasterVerdict::Named(place) = decide(&votes, sentinels.all.len(), None) {
-            servers.push(self.visit_at(&place, self.config.at(&place), self.probe()).await);
+            let mut master = self.visit_at(&place, self.config.at(&place), self.probe()).await;
+            master.told = master.told.map_err(of_named_master);
+            servers.push(master);
             sentinels.master = Some(place);
         }
         Facts { deployment: Deployment::Sentinels(sentinels), servers }
@@ -128,10 +130,16 @@ impl Examiner {
         };
         let ranges = masters.iter().flat_map(|master| &master.slots);
         let covered = ranges.map(ExactSizeIterator::len).sum();
-        let visits = masters.iter().map(|ClusterMaster { endpoint: place, slots }| {
-            let probe = probe_in(slots, self.runtime_id).ok().flatten();
-            self.visit_at(place, self.config.at(place).map(RedisConfig::of_cluster), probe)
-        });
+        let visits =
+            masters.iter().map(|ClusterMaster { endpoint: place, slots, announced_to }| {
+                let probe = probe_in(slots, self.runtime_id).ok().flatten();
+                let config = self.config.at(place);
+                self.visit_at(
+                    place,
+                    config.map(|config| config.of_cluster(announced_to.clone())),
+                    probe,
+                )
+            });
         let servers = join_all(visits).await;
         Facts { deployment: Deployment::Cluster(Ok(covered)), servers }
     }

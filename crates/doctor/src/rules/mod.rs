@@ -98,5 +98,11 @@ fn not_reached(error: &StoreError, deployment: &Deployment) -> Finding {
     // The other nodes of a quorum go on; that too few are left is a finding of its own.
     let is_one_of_many = matches!(deployment, Deployment::Quorum(_));
     let severity = if is_one_of_many { Severity::Warning } else { Severity::Danger };
-    Finding::of_error(severity, Topic::Reach, error)
+    // Behind the address it may say who announces that.
+    let told_by = error.endpoint().and_then(|at| Some(at.split_once(", ")?.1));
+    let what = match told_by {
+        Some(who) => format!("{} ({who})", error.what()),
+        None => error.what().to_owned(),
+    };
+    Finding::new(severity, Topic::Reach, &[], what, error.remedy().to_owned())
 }

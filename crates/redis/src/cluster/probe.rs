@@ -300,6 +300,8 @@ pub struct ClusterMaster {
     pub endpoint: Endpoint,
     /// The slots that it owns.
     pub slots: Vec<RangeInclusive<u16>>,
+    /// Which node has told its address; `None` for one that the user wrote.
+    pub announced_to: Option<Arc<str>>,
 }
 
 /// Asks nodes of a Cluster for its masters.
@@ -318,12 +320,17 @@ pub async fn masters(
     let seeds = config.address.cluster().unwrap_or_default().to_vec();
     let nothing = KnownCluster { view: None, longest: Duration::ZERO };
     let probing = Arc::new(Prober::new(config, clock));
-    let (view, _) = probing.probe(seeds, nothing, Wanted::All).await?;
+    let (view, teller) = probing.probe(seeds.clone(), nothing, Wanted::All).await?;
+    let teller: Arc<str> = teller.to_string().into();
     let mut masters = BTreeMap::<Endpoint, Vec<_>>::new();
     for (slots, endpoint) in view.owners {
         masters.entry(endpoint).or_default().push(slots);
     }
-    Ok(masters.into_iter().map(|(endpoint, slots)| ClusterMaster { endpoint, slots }).collect())
+    let master = |(endpoint, slots)| {
+        let announced_to = (!seeds.contains(&endpoint)).then(|| Arc::clone(&teller));
+        ClusterMaster { endpoint, slots, announced_to }
+    };
+    Ok(masters.into_iter().map(master).collect())
 }
 
 /// Nodes of other Clusters that were found, and when they were logged.

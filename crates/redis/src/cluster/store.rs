@@ -52,8 +52,8 @@ impl ClusterStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError`], before any lock was touched: as [`RedisStore::connect`], and `Config` when
-    /// the servers are not nodes of a Cluster.
+    /// [`StoreError`], before any lock was touched: as [`RedisStore::connect`], also if one master refuses the
+    /// login, and `Config` when the servers are not nodes of a Cluster.
     ///
     /// # Cancel safety
     ///
@@ -69,7 +69,10 @@ impl ClusterStore {
         let masters = store.nodes.masters();
         let checks = join_all(masters.iter().map(|node| node.store.readiness.attempt())).await;
         let is_reached = checks.iter().any(Result::is_ok);
-        let failed = |error: &StoreError| !is_reached || error.kind() == StoreErrorKind::Config;
+        // A login that one master refuses is refused at once, as by a single server.
+        let lasts =
+            |error: &StoreError| error.kind() == StoreErrorKind::Config || error.is_refused_login();
+        let failed = |error: &StoreError| !is_reached || lasts(error);
         match checks.into_iter().filter_map(Result::err).find(failed) {
             Some(error) => Err(error),
             None => Ok(store),

@@ -21,7 +21,7 @@ use crate::{
     durations::SENTINEL_REFRESHES,
     endpoint::Endpoint,
     liveness::{Epoch, Epochs},
-    not_dialed::NotDialed,
+    not_dialed::{NotDialed, SHUT},
     tls,
 };
 
@@ -125,20 +125,16 @@ impl Sentinels {
             // cost the connection.
             drop(tokio::spawn(async move {
                 if let Some(answer) = within(&*clock, until, member.ask(&name)).await {
-                    let _ = sender.send(answer).await;
+                    let _ = sender.send((member.place(), answer)).await;
                 }
             }));
         }
         drop(sender);
-        let (mut answers, mut failed) = (Vec::new(), None);
-        while let Some(asked) = receiver.recv().await {
+        let (mut answers, mut failed) = (Vec::new(), Vec::new());
+        while let Some((place, asked)) = receiver.recv().await {
             match asked {
                 Ok(answer) => answers.push(answer),
-                // One that is out of reach may be back soon, whatever the others say.
-                Err(error) if failed.as_ref().is_none_or(|_| error.is_io_error()) => {
-                    failed = Some(error);
-                }
-                Err(_) => {}
+                Err(error) => failed.push((place, error)),
             }
             match decide(&answers, listed, None) {
                 MasterVerdict::Named(endpoint) => return self.settle(refresh, &endpoint),
@@ -150,12 +146,38 @@ impl Sentinels {
         let last = self.master.lock().found.as_ref().map(|found| found.endpoint.clone());
         match decide(&answers, listed, last.as_ref()) {
             MasterVerdict::Named(endpoint) => self.settle(refresh, &endpoint),
-            _ => Err(match failed {
-                Some(error) if answers.is_empty() => {
-                    unreachable(&self.config, &error, last.is_some())
-                }
-                _ => open_question(answers.len(), listed),
-            }),
+            _ => Err(self.undecided(answers.len(), &failed, last.is_some())),
+        }
+    }
+
+    /// Why the Sentinels name no master, of those that answered or failed.
+    fn undecided(
+        &self,
+        answered: usize,
+        failed: &[(String, RedisError)],
+        is_master_known: bool,
+    ) -> StoreError {
+        let listed = self.members.len();
+        let told: Vec<_> = failed
+            .iter()
+            .map(|(place, error)| (place, unreachable(&self.config, error, is_master_known)))
+            .collect();
+        let (lasting, passing): (Vec<_>, Vec<_>) =
+            told.iter().partition(|(_, error)| error.kind() == StoreErrorKind::Config);
+        // Whatever all others say, they are too few.
+        if let Some((_, first)) = lasting.first()
+            && (listed - lasting.len()) * 2 <= listed
+        {
+            let alike = lasting.iter().filter(|(_, error)| error.what() == first.what());
+            let places: Vec<_> = alike.map(|(place, _)| place.as_str()).collect();
+            let why = if answered == 0 { first.what() } else { alone(first) };
+            let what = format!("{why} (at {})", places.join(", "));
+            return StoreError::new(first.kind(), what, first.remedy().to_owned());
+        }
+        // One that is out of reach may be back soon, whatever the others say.
+        match passing.first().or_else(|| lasting.first()) {
+            Some((_, error)) if answered == 0 => error.clone(),
+            _ => open_question(answered, listed),
         }
     }
 
@@ -212,9 +234,13 @@ impl Sentinels {
 /// Why one Sentinel did not answer, in a sentence that names it, and what to do.
 pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> StoreError {
     let failed = unreachable(config, error, false);
+    StoreError::new(failed.kind(), alone(&failed).to_owned(), failed.remedy().to_owned())
+}
+
+/// Why one Sentinel did not answer: the same of all has a word before it.
+fn alone(failed: &StoreError) -> &str {
     let what = failed.what();
-    let why = what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": ")).unwrap_or(what);
-    StoreError::new(failed.kind(), why.to_owned(), failed.remedy().to_owned())
+    what.strip_prefix(NO_ANSWER).and_then(|why| why.strip_prefix(": ")).unwrap_or(what)
 }
 
 /// Why no Sentinel answered, or one. Where a master is known, Sentinels have answered before.
@@ -235,6 +261,23 @@ fn unreachable(config: &RedisConfig, error: &RedisError, is_master_known: bool) 
     let told = StoreError::new(failed.kind(), what, remedy.to_owned());
     if failed.is_ours() { told.ours() } else { told }
 }
+
+/// The same error of a connection to the master that Sentinels name: one word of the address is for both.
+pub fn of_named_master(error: StoreError) -> StoreError {
+    if error.kind() == StoreErrorKind::Config && tls::is_foreign(&error) {
+        error.with_remedy(BOTH_BY_TLS)
+    } else if error.remedy() == SHUT {
+        error.with_remedy(SHUT_OR_TLS)
+    } else {
+        error
+    }
+}
+
+const BOTH_BY_TLS: &str = "Sentinels and servers are both reached by TLS, or neither: set `tls-port` and `tls-replication yes` at \
+     both, so that the Sentinels name ports that speak TLS; without TLS, begin the address with redis";
+const SHUT_OR_TLS: &str = "it may have reached its maxclients, or speak TLS alone: Sentinels and servers are both reached by TLS, or \
+     neither; set `tls-port` and `tls-replication yes` at the Sentinels, too, and begin the address with rediss, or \
+     have the servers listen without TLS";
 
 fn open_question(answered: usize, listed: usize) -> StoreError {
     let what = format!(

@@ -47,7 +47,7 @@ pub async fn connect_to(
     };
     select! {
         biased;
-        connected = client.get_multiplexed_async_connection_with_config(settings) => connected,
+        connected = config.tls.connect(&client, settings) => connected,
         has_no_tls = asking_without_tls, if is_tls => Err(io::Error::other(has_no_tls.error).into()),
     }
 }
@@ -85,6 +85,11 @@ impl Sentinel {
         hint: Arc<Notify>,
     ) -> Self {
         Self { config, clock, info, connection: Mutex::default(), hint }
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> String {
+        self.info.addr().to_string()
     }
 
     /// Asks where the master of a name is; `None` if the Sentinel knows no such name. Dropping the

@@ -1,5 +1,7 @@
 //! What it means that a TLS handshake fails. The library's types decide, not its words.
 
+use std::{error::Error as _, sync::Arc};
+
 use leasehold_core::{
     StoreError,
     StoreErrorKind::{self, Config, Definite},
@@ -8,11 +10,17 @@ use redis::RedisError;
 use rustls::{AlertDescription, CertificateError, Error};
 
 use super::given::{TlsGiven, TlsNames};
-use crate::not_dialed::{NotDialed, carried};
+use crate::{
+    classify::no_descriptors,
+    not_dialed::{NotDialed, carried},
+};
 
 /// Why a connection was not made, if TLS is the reason.
 pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<NotDialed> {
     let TlsNames { certificate, .. } = given.names;
+    if let Some(unread) = unread(error) {
+        return Some(no_authorities(given, unread));
+    }
     let is_cut = error.is_connection_dropped() && !error.is_connection_refusal();
     let Some(error) = carried::<Error>(error) else {
         // Its alert may be lost behind the end of the connection.
@@ -34,6 +42,27 @@ pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<
     };
     let error = StoreError::new(kind, format!("cannot connect to Redis: {what}"), remedy);
     Some(NotDialed { is_of_tls: true, ..error.into() })
+}
+
+/// Why the authorities of this system could not be read, if that is why a connection was not made.
+pub(super) fn unread(error: &RedisError) -> Option<&rustls_native_certs::Error> {
+    let source = error.source()?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
+    source.downcast_ref()
+}
+
+fn no_authorities(given: TlsGiven, unread: &rustls_native_certs::Error) -> NotDialed {
+    let why = unread.to_string();
+    if let Some(ours) = no_descriptors(&why) {
+        return ours.into();
+    }
+    let what = format!(
+        "the certificate authorities of this system cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why}"
+    );
+    let remedy = format!(
+        "install ca-certificates, correct these variables, or trust the server's certificate authority with {}",
+        given.names.ca
+    );
+    NotDialed { is_of_tls: true, ..StoreError::new(Config, what, remedy).into() }
 }
 
 /// What answers is no TLS.

@@ -4,6 +4,7 @@ mod check;
 mod fault;
 mod given;
 mod no_tls;
+mod own;
 mod pem;
 mod settings;
 

@@ -1,12 +1,16 @@
-use std::{fmt, mem, sync::Arc};
+use std::{fmt, io, mem, sync::Arc};
 
 use leasehold_core::{StoreError, StoreErrorKind};
-use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, TlsCertificates};
+use redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisError,
+    TlsCertificates, aio::MultiplexedConnection,
+};
 
 use super::{
     check::{Unfit, anchors, certificates, key, misfit},
+    fault::unread,
     given::{TlsGiven, TlsNames},
-    no_tls,
+    no_tls, own,
     pem::Pem,
 };
 use crate::{
@@ -47,29 +51,36 @@ impl TlsSettings {
         self.read().map(drop)
     }
 
-    /// A client with what is there now, for one connection. An error is `Definite`: what was fit before may be
-    /// so again. The caller keeps the deadline; what it no longer waits for is read to its end.
+    /// A client with what is there now, for one connection. An error is `Definite`. The caller keeps the
+    /// deadline; what it no longer waits for is read to its end.
     pub(crate) async fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
         let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         if is_tls {
             install_crypto();
         }
         let made = if is_tls && (self.root_ca.is_some() || self.client.is_some()) {
-            let certificates = self.read_aside().await.map_err(|unfit| {
-                if unfit.is_ours() {
-                    return unfit;
-                }
-                let again = "it is read again for the next connection";
-                let remedy = format!("{}; {again}", unfit.remedy());
-                let what = format!("cannot connect to Redis: {}", unfit.what());
-                StoreError::new(StoreErrorKind::Definite, what, remedy)
-            })?;
-            Client::build_with_tls(info, certificates)
+            Client::build_with_tls(info, self.read_aside().await?)
         } else {
             // A client that the user made may have certificates of its own.
             Client::open(info)
         };
         made.map_err(|error| classify_dial(&error))
+    }
+
+    /// Connects. The client library reads the authorities of the system in any case. Where they cannot be read,
+    /// those that were given are enough.
+    pub(crate) async fn connect(
+        &self,
+        client: &Client,
+        config: &AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        match client.get_multiplexed_async_connection_with_config(config).await {
+            Err(error) if self.root_ca.is_some() && unread(&error).is_some() => {
+                let certificates = self.read_aside().await.map_err(io::Error::other)?;
+                own::connect(client.get_connection_info(), &certificates, config).await
+            }
+            connected => connected,
+        }
     }
 
     /// What of it the user has given.
@@ -84,7 +95,8 @@ impl TlsSettings {
         no_tls::answered_without(info).await
     }
 
-    /// As [`read`](Self::read), on a thread that may block: this one may have leases to renew.
+    /// As [`read`](Self::read), on a thread that may block: this one may have leases to renew. An error passes:
+    /// what was fit before may be so again.
     async fn read_aside(&self) -> Result<TlsCertificates, StoreError> {
         // One at a time: a disk that hangs takes one thread, however many connections are tried.
         let turn = Arc::clone(&self.reading).lock_owned().await;
@@ -94,7 +106,16 @@ impl TlsSettings {
             drop(turn);
             read
         });
-        reading.await.unwrap_or_else(|died| Err(no_runtime(&died)))
+        let read = reading.await.map_err(|died| no_runtime(&died))?;
+        read.map_err(|unfit| {
+            if unfit.is_ours() {
+                return unfit;
+            }
+            let again = "it is read again for the next connection";
+            let remedy = format!("{}; {again}", unfit.remedy());
+            let what = format!("cannot connect to Redis: {}", unfit.what());
+            StoreError::new(StoreErrorKind::Definite, what, remedy)
+        })
     }
 
     fn read(&self) -> Result<TlsCertificates, StoreError> {
@@ -183,7 +204,7 @@ mod tests {
         let waits = Mutex::new(waits);
         let read = move || {
             let waited = waits.lock().recv_timeout(Duration::from_secs(60));
-            waited.map_err(std::io::Error::other)?;
+            waited.map_err(io::Error::other)?;
             Ok(b"hello".to_vec())
         };
         let settings = TlsSettings { root_ca: Some(Pem::read_by(read)), ..TlsSettings::default() };
