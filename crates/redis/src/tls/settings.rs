@@ -62,7 +62,7 @@ impl TlsSettings {
                 let again = "it is read again for the next connection";
                 let remedy = format!("{}; {again}", unfit.remedy());
                 let what = format!("cannot connect to Redis: {}", unfit.what());
-                StoreError::new(StoreErrorKind::Definite, what, remedy)
+                StoreError::new(StoreErrorKind::Definite, what, remedy).ours()
             })?;
             Client::build_with_tls(info, certificates)
         } else {
