@@ -145,7 +145,7 @@ impl GuardProcess {
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let spawned = guard.current_dir("/").spawn();
         let guard = spawned.map_err(|error| {
-            there(NULL, "make the devices of /dev here: mount --bind").err().unwrap_or(error)
+            there(NULL, "give it the devices: mount --bind /dev FOLDER/dev").err().unwrap_or(error)
         })?;
         if let Some(pipe) = &guard.stdin {
             // One that is stopped does not read: this process must not wait for it.
@@ -203,5 +203,20 @@ impl GuardProcess {
     fn write(&mut self, order: Order) -> io::Result<()> {
         let pipe = self.process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         pipe.write_all(order.line().as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_missing_is_named_with_what_brings_it() {
+        assert_eq!(there(NULL, "mount it").unwrap(), PathBuf::from(NULL));
+        let text = there("/no/such/file", "mount it").unwrap_err().to_string();
+        assert!(
+            text.starts_with("/no/such/file cannot be read (") && text.ends_with("; mount it"),
+            "{text}"
+        );
     }
 }
