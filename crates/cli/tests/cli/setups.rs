@@ -251,7 +251,8 @@ fn a_limit_of_open_files_is_told_with_what_raises_it() {
         for words in [&["health"][..], &["run", LOCK, "--", "true"]] {
             let mut command = limited(&format!("ulimit -n {files}"), words);
             let ended = finished(command.env("REDIS_URL", server.url()));
-            if ended.code == 0 {
+            // Where another test has left a file open, the loader of the program may have none itself.
+            if ended.code == 0 || ended.err.contains("shared libraries") {
                 continue;
             }
             assert!(matches!(ended.code, 69 | 78), "{files} {words:?}: {ended:?}");
