@@ -175,3 +175,19 @@ async fn a_runtime_that_drains_is_not_ready() {
     world.settle().await;
     drop(drain.await.unwrap());
 }
+
+/// A server that refuses for now serves again by itself: it is not taken for one that is away, and its refusal is told
+/// until the next answer.
+#[tokio::test]
+async fn a_refusal_that_may_pass_is_told_by_a_runtime_that_stays_ready() {
+    let world = World::new();
+    let locks = world.runtime(1);
+    lock(&locks).acquire().await.unwrap().release().await.unwrap();
+    world.store.inject(Rule::new(Fault::Fail(definite().as_answer())));
+    drop(lock(&locks).try_acquire().await);
+    let health = locks.health();
+    assert!(health.is_ready() && health.error.is_some(), "{health}");
+    assert!(health.to_string().ends_with("; refused; try again"), "{health}");
+    let guard = lock(&locks).try_acquire().await.unwrap();
+    assert!(guard.is_some() && locks.health().error.is_none(), "{}", locks.health());
+}

@@ -2,9 +2,12 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "errors and texts are given away here")]
 
+use std::io;
+
 use leasehold::error::{
     AcquireError, ConnectError, InspectError, ListError, StoreError, StoreErrorKind,
 };
+use nix::errno::Errno;
 
 /// Why a command has not done its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +79,18 @@ impl CliError {
     pub(crate) fn config(text: impl ToString) -> Self {
         Self::new(Cause::Config, text)
     }
+
+    /// What the system has refused, and what to do about it.
+    pub(crate) fn of_system(error: &io::Error) -> Self {
+        let remedy = match error.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EMFILE) => "; raise the limit of open files (ulimit -n)",
+            Some(Errno::ENFILE) => "; raise the limit of open files of this machine (fs.file-max)",
+            Some(Errno::EAGAIN) => "; raise the limit of processes (ulimit -u, pids.max)",
+            Some(Errno::ENOMEM) => "; give it more memory",
+            _ => "",
+        };
+        Self::config(format!("the system refuses what this command needs: {error}{remedy}"))
+    }
 }
 
 fn of_store(error: &StoreError) -> Cause {
@@ -127,5 +142,25 @@ impl From<InspectError> for CliError {
 impl From<ListError> for CliError {
     fn from(error: ListError) -> Self {
         Self::new(of_store(error.store_error()), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_told_with_its_limit() {
+        for (errno, says) in [
+            (Errno::EMFILE, "(ulimit -n)"),
+            (Errno::ENFILE, "fs.file-max"),
+            (Errno::EAGAIN, "(ulimit -u, pids.max)"),
+            (Errno::ENOMEM, "memory"),
+            (Errno::EACCES, "Permission denied"),
+        ] {
+            let failure = CliError::of_system(&errno.into());
+            assert_eq!(failure.cause, Cause::Config);
+            assert!(failure.text.contains(says), "{}", failure.text);
+        }
     }
 }

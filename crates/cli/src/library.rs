@@ -15,6 +15,13 @@ const WORDS: &[(&str, &str)] = &[
         OTHER_LOGIN,
     ),
     ("give the address a user and password that the server accepts", OTHER_LOGIN),
+    ("it is asked again for the next connection", "it is read for each connection"),
+    // Where this program tells of it, it ends.
+    (
+        "it is retried where that is safe; check server and network if it stays",
+        "check server and network",
+    ),
+    ("; it is retried where the caller waits", ""),
     (
         "take the password out of the address, or set one on the server",
         "leave the password out, or set one on the server",

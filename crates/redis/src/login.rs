@@ -61,7 +61,7 @@ impl Login {
         let made = within(clock, deadline, self.tls.client(info)).await;
         made.unwrap_or_else(|| {
             let what = "cannot connect to Redis: the certificates were not read in time";
-            Err(StoreError::new(StoreErrorKind::Definite, what, READ_AGAIN))
+            Err(StoreError::new(StoreErrorKind::Definite, what, READ_AGAIN).ours())
         })
     }
 
@@ -86,7 +86,8 @@ impl Login {
             }
         };
         let what = format!("cannot connect to Redis: the credentials provider {how}");
-        Err(StoreError::new(StoreErrorKind::Definite, what, ASKED_AGAIN))
+        // The server was not even asked.
+        Err(StoreError::new(StoreErrorKind::Definite, what, GIVEN_AGAIN).ours())
     }
 
     /// Connects, and logs in.
@@ -104,7 +105,7 @@ impl Login {
         };
         let connected = select! {
             biased;
-            connected = self.tls.connect(client, config) => connected,
+            connected = client.get_multiplexed_async_connection_with_config(config) => connected,
             has_no_tls = asking_without_tls, if is_tls => return Err(has_no_tls),
         };
         // The client library asks for RESP3 before anything else.
@@ -156,6 +157,8 @@ impl Login {
 
 /// What to do if certificates are not read in time.
 const READ_AGAIN: &str = "check the disk, or the function, that they come from; they are read again for the next connection";
-/// What to do after a failure of a provider.
+/// What to do after a failure of a provider, which says itself what it needs.
+const GIVEN_AGAIN: &str = "it is asked again for the next connection";
+/// What to do about what a provider gave.
 const ASKED_AGAIN: &str =
     "the provider is asked again for the next connection; see what it says if it stays";

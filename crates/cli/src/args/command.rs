@@ -91,8 +91,8 @@ pub(crate) enum ProgramCommand {
 ///
 /// The exit code is that of the command, or 128 + n if signal n ended it; 126 or 127 if it cannot be run.
 /// 64: bad arguments. 69: the server is out of reach. 75: others hold the lock. 76: the lease was lost.
-/// 77: it was lost, and the command could not be ended. 78: the server refuses a login or a right. -E
-/// sets others.
+/// 77: it was lost, and the command could not be ended. 78: the server refuses a login or a right, or the
+/// system an open file or a process. -E sets others.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct RunArgs {

@@ -31,10 +31,14 @@ pub(crate) fn mistake(error: &Error, words: impl IntoIterator<Item = OsString>) 
     let is_run = command.as_deref() == Some("run");
     let body = body.replace("\n  tip:", "\n\n  tip:");
     let has_similar = body.contains("tip: a similar");
+    let is_number = (0..=9).any(|digit| body.contains(&format!("to pass '-{digit}")));
     // In a run, what stands behind -- is the command: what looks like an option cannot be a name.
     let told = body.split("\n\n").map(str::trim).filter_map(|part| {
         match is_run && part.starts_with("tip: to pass") {
             true if has_similar => None,
+            true if is_number => {
+                Some("a time cannot be negative, and run takes no lock whose name begins with -")
+            }
             true => Some("run takes no lock whose name begins with -"),
             false => Some(part),
         }

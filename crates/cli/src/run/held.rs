@@ -17,6 +17,9 @@ use crate::{
     words::short,
 };
 
+/// A lease that expired, without what may have caused it.
+const UNCONFIRMED: &str = "no renewal was confirmed in time";
+
 /// The leases of a run.
 #[derive(Debug)]
 pub(super) struct Held {
@@ -87,7 +90,11 @@ impl Held {
                 format!("lock {name:?}: the lease (fence {fence}) was lost: {reason}")
             }
         };
-        format!("{lost}{}", self.failure())
+        match self.failure() {
+            failure if failure.is_empty() => lost,
+            // Where the cause is known, there is nothing to guess.
+            failure => lost.replace(&LossReason::Expired.to_string(), UNCONFIRMED) + &failure,
+        }
     }
 
     /// Waits for the first renewal of each lease that was waited for: until then it lives for a claim
@@ -118,7 +125,7 @@ impl Held {
         )
     }
 
-    /// Why commands fail, if they do.
+    /// Why commands fail, if they do: an outage, or what the server refuses.
     fn failure(&self) -> String {
         self.locks.health().error.map(|error| format!(": {error}")).unwrap_or_default()
     }

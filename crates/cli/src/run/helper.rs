@@ -54,20 +54,25 @@ impl Helpers {
 /// The file of this program, also while it is being replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
+/// What the guard reads and writes.
+const NULL: &str = "/dev/null";
+
 /// This program in a process group of its own.
 fn this_program() -> io::Result<Command> {
-    let file = if cfg!(target_os = "linux") { there(THIS_PROGRAM)? } else { env::current_exe()? };
+    let file = if cfg!(target_os = "linux") {
+        there(THIS_PROGRAM, "mount /proc here: mount -t proc proc /proc")?
+    } else {
+        env::current_exe()?
+    };
     let mut program = Command::new(file);
     program.arg0("leasehold").process_group(0);
     Ok(program)
 }
 
-/// A file that is there: in a chroot, `/proc` may be missing.
-fn there(path: &str) -> io::Result<PathBuf> {
+/// A file that is there: in a chroot, `/proc` and `/dev` may be missing.
+fn there(path: &str, remedy: &str) -> io::Result<PathBuf> {
     let missing = |error: io::Error| {
-        let what =
-            format!("{path} cannot be read ({error}); mount /proc here: mount -t proc proc /proc");
-        io::Error::new(error.kind(), what)
+        io::Error::new(error.kind(), format!("{path} cannot be read ({error}); {remedy}"))
     };
     fs::symlink_metadata(path).map(|_| path.into()).map_err(missing)
 }
@@ -138,7 +143,10 @@ impl GuardProcess {
         // It may outlive the run by the grace, and must not keep anybody waiting for the end of its
         // output.
         guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let guard = guard.current_dir("/").spawn()?;
+        let spawned = guard.current_dir("/").spawn();
+        let guard = spawned.map_err(|error| {
+            there(NULL, "give it the devices: mount --bind /dev FOLDER/dev").err().unwrap_or(error)
+        })?;
         if let Some(pipe) = &guard.stdin {
             // One that is stopped does not read: this process must not wait for it.
             fcntl(pipe.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -195,5 +203,20 @@ impl GuardProcess {
     fn write(&mut self, order: Order) -> io::Result<()> {
         let pipe = self.process.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         pipe.write_all(order.line().as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_missing_is_named_with_what_brings_it() {
+        assert_eq!(there(NULL, "mount it").unwrap(), PathBuf::from(NULL));
+        let text = there("/no/such/file", "mount it").unwrap_err().to_string();
+        assert!(
+            text.starts_with("/no/such/file cannot be read (") && text.ends_with("; mount it"),
+            "{text}"
+        );
     }
 }

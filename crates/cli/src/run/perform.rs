@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     args::{RunArgs, ServerArgs},
-    durations::LAST_WORDS,
+    durations::{LAST_WORDS, LONGEST_WINDOW},
     ending::{Cause, CliError},
     server,
 };
@@ -33,7 +33,7 @@ use crate::{
 /// Runs a command under locks. Returns the exit code.
 pub(crate) fn run(server: &ServerArgs, args: RunArgs) -> Result<u8, CliError> {
     let names = names(&args)?;
-    let around = around();
+    let around = around(args.owner_env)?;
     let (inherited, wanted) = split(&names, &around, args.owner_env);
     let grace = Grace::of(args.grace, args.grace_after, args.ttl).map_err(CliError::usage)?;
     let (builder, address) = server::settings(server, &service(&args))?;
@@ -201,6 +201,8 @@ fn names(args: &RunArgs) -> Result<Vec<LockName>, CliError> {
         "a name with a line break cannot be one of several locks: use another name"
     } else if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
         "--wait takes 365d at most: to wait without a limit, write --wait-forever"
+    } else if args.once.is_some_and(|window| window > LONGEST_WINDOW) {
+        "--once takes at most 24h: write a shorter window, and let the storage remember what was done for longer"
     } else if args.once.is_some() && names.len() > 1 {
         "--once takes one name: leave --once out, or the other names"
     } else {
@@ -278,5 +280,5 @@ async fn unless_interrupted<T>(
 
 #[expect(clippy::needless_pass_by_value, reason = "maps errors")]
 fn refused(error: io::Error) -> CliError {
-    CliError::config(format!("the system refuses what a run needs: {error}"))
+    CliError::of_system(&error)
 }

@@ -1,8 +1,10 @@
 use std::{
-    ffi::OsString,
+    env,
+    ffi::{OsStr, OsString},
     fs::File,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Read as _},
     os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
@@ -47,9 +49,31 @@ pub(super) fn become_command(command: &mut Command) -> u8 {
     let error = command.exec();
     // The attempt has made a closed pipe deadly, as commands expect it: the line would end this process.
     let _ = SigSet::from(Signal::SIGPIPE).thread_block();
-    let program = command.get_program().to_string_lossy();
-    tell(&format!("cannot run {}: {error}", printable(&program)));
-    if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
+    let program = command.get_program();
+    let is_missing = error.kind() == ErrorKind::NotFound;
+    let why = match interpreter(program).filter(|_| is_missing) {
+        Some(interpreter) => {
+            format!("its interpreter {} is missing", printable(&interpreter))
+        }
+        None => error.to_string(),
+    };
+    tell(&format!("cannot run {}: {why}", printable(&program.to_string_lossy())));
+    if is_missing { NOT_FOUND } else { NOT_RUNNABLE }
+}
+
+/// The interpreter that the first line of a script names.
+fn interpreter(program: &OsStr) -> Option<String> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let mut files = match Path::new(program).components().count() {
+        1 => env::split_paths(&folders).map(|folder| folder.join(program)).collect(),
+        _ => vec![PathBuf::from(program)],
+    };
+    files.retain(|file| file.is_file());
+    let mut begin = Vec::new();
+    File::open(files.first()?).ok()?.take(256).read_to_end(&mut begin).ok()?;
+    let begin = String::from_utf8_lossy(&begin).into_owned();
+    let line = begin.strip_prefix("#!")?.split('\n').next()?;
+    line.trim_start_matches(' ').split(' ').next().map(str::to_owned)
 }
 
 /// Reads the whole order. The command does not inherit the pipe.

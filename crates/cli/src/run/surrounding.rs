@@ -18,14 +18,25 @@ const AROUND: &str = "LEASEHOLD_AROUND";
 /// A lease and its lock.
 pub(super) type Named = (LockName, Stamp);
 
-/// The leases of the runs that this process runs under, as its environment tells them.
+/// The leases of the runs that this process runs under, as its environment tells them. Who is to re-enter them
+/// has to know all.
 // ADR 0046
-pub(super) fn around() -> Vec<Named> {
-    let read = |name| env::var(name).unwrap_or_default();
-    let mut all = from_lines(&read(LOCK), &read(FENCE), &read(LEASE)).unwrap_or_default();
-    let further = without(&from_json(&read(AROUND)).unwrap_or_default(), &all);
+pub(super) fn around(are_needed: bool) -> Result<Vec<Named>, CliError> {
+    let [locks, fences, leases, around] =
+        [LOCK, FENCE, LEASE, AROUND].map(|name| env::var(name).unwrap_or_default());
+    let (own, further) = (from_lines(&locks, &fences, &leases), from_json(&around));
+    let is_there = |text: &String| !text.is_empty();
+    let is_own_spoilt = own.is_none() && [&locks, &fences, &leases].into_iter().any(is_there);
+    if are_needed && (is_own_spoilt || further.is_none() && is_there(&around)) {
+        return Err(CliError::usage(format!(
+            "the variables {LOCK}, {FENCE}, {LEASE} and {AROUND} are incomplete, or do not fit together: pass all of \
+             them on to what re-enters a lock, or leave --owner-env out"
+        )));
+    }
+    let mut all = own.unwrap_or_default();
+    let further = without(&further.unwrap_or_default(), &all);
     all.extend(further);
-    all
+    Ok(all)
 }
 
 /// Reads what [`to_json`] has written.

@@ -21,7 +21,11 @@ pub(crate) fn address(
         }
     };
     let address = RedisAddress::parse(&url).map_err(|error| {
+        let is_of_sentinels = url.contains("sentinel_user=") || url.contains("sentinel_pass=");
         let login = match error.part() {
+            AddressPart::Login if is_of_sentinels => {
+                "; the login of Sentinels is read from REDIS_URL alone"
+            }
             AddressPart::Login => "; or name the user by --user, and give the password by REDIS_PASSWORD or --password-file",
             _ => "",
         };

@@ -1,4 +1,4 @@
-use std::env;
+use std::{env, os::unix::net::UnixStream};
 
 #[cfg(feature = "tls")]
 use leasehold::redis::Pem;
@@ -25,7 +25,7 @@ pub(crate) fn settings(
     if let Some(namespace) = namespace(args)? {
         builder = builder.namespace(namespace);
     }
-    let builder = with_login(builder, args)?;
+    let (builder, address) = with_login(builder, address, args)?;
     #[cfg(feature = "tls")]
     let builder = with_tls(builder, args);
     Ok((builder, address))
@@ -54,28 +54,35 @@ fn variable(name: &str) -> Result<Option<String>, CliError> {
 
 fn with_login(
     builder: LockRuntimeBuilder,
+    address: RedisAddress,
     args: &ServerArgs,
-) -> Result<LockRuntimeBuilder, CliError> {
+) -> Result<(LockRuntimeBuilder, RedisAddress), CliError> {
     let user = given(args.user.as_ref(), "REDIS_USERNAME")?;
-    let file = args.password_file.clone();
-    let password = match &file {
-        Some(file) => Some(password::in_file(file)?),
-        None => variable("REDIS_PASSWORD")?,
-    };
-    match (password, user) {
-        (Some(password), user) => Ok(builder.credentials(move || {
-            // Read again for each connection, because passwords change.
-            let read = file.as_deref().map_or_else(|| Ok(password.clone()), password::in_file);
-            let login = read.map(|read| match &user {
-                Some(user) => Credentials::new(user, read),
-                None => Credentials::password(read),
-            });
-            async move { login.map_err(|failure| failure.text.into()) }
-        })),
+    if let Some(file) = args.password_file.clone() {
+        password::in_file(&file)?;
+        // Read again for each connection, because passwords change.
+        let read = move || {
+            let read = password::in_file(&file).map(|password| login(user.as_deref(), password));
+            async move { read.map_err(|failure| failure.text.into()) }
+        };
+        return Ok((builder.credentials(read), address));
+    }
+    match (variable("REDIS_PASSWORD")?, user) {
+        // As a part of the address it stays what it is: a wait that it is refused in ends.
+        (Some(password), user) => {
+            Ok((builder, address.with_credentials(&login(user.as_deref(), password))))
+        }
         (None, Some(user)) => Err(CliError::usage(format!(
             "there is no password for the user {user:?}: set REDIS_PASSWORD, or write --password-file FILE"
         ))),
-        (None, None) => Ok(builder),
+        (None, None) => Ok((builder, address)),
+    }
+}
+
+fn login(user: Option<&str>, password: String) -> Credentials {
+    match user {
+        Some(user) => Credentials::new(user, password),
+        None => Credentials::password(password),
     }
 }
 
@@ -121,10 +128,10 @@ fn told(error: ConnectError, address: &str) -> CliError {
     let what = error.to_string();
     let failure = CliError::from(error);
     let advice = match failure.cause {
-        Cause::Unreachable => {
+        Cause::Unreachable if address.starts_with("redis://") => {
             "; another address is written as --url redis://HOST:6379, or into REDIS_URL"
         }
-        Cause::Config => "",
+        Cause::Unreachable | Cause::Config => "",
         _ => return failure,
     };
     CliError { text: format!("cannot use {address}: {what}{advice}"), ..failure }
@@ -151,8 +158,11 @@ pub(crate) async fn serving(args: &ServerArgs) -> Result<LockRuntime, CliError> 
 
 /// The tokio runtime of a command: one thread, which does little.
 pub(crate) fn tokio() -> Result<Runtime, CliError> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| {
-        CliError::config(format!("the system refuses what a runtime needs: {error}"))
-    })
+    // It panics without files for its signals: as many as it opens are tried before.
+    let files = [(); 3].map(|()| UnixStream::pair()).into_iter().collect::<Result<Vec<_>, _>>();
+    let built = files.and_then(|files| {
+        drop(files);
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    });
+    built.map_err(|error| CliError::of_system(&error))
 }

@@ -1,6 +1,6 @@
 use std::{
     fs::{self, File},
-    io::{self, Read as _},
+    io::{self, ErrorKind, Read as _},
     path::Path,
 };
 
@@ -24,7 +24,12 @@ pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
     // Reads one byte too many, to notice a file that is too long, and no more.
     let mut password = String::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(LONGEST + 1).read_to_string(&mut password).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_string(&mut password).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => {
+            unusable(OPTION, path, "is not valid UTF-8: write a password of text into it")
+        }
+        _ => failed(error),
+    })?;
     if password.len() as u64 > LONGEST {
         let what = format!("is longer than {LONGEST} bytes: name a file with a password");
         return Err(unusable(OPTION, path, &what));

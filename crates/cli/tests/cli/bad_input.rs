@@ -23,6 +23,14 @@ fn arguments_that_are_not_understood_are_named() {
         (&["show", "-x"], "found; tip: to pass '-x'"),
         (&["--tls-cert", "x", "ls"], "--tls-key"),
         (&["run", "--wait", "366d", LOCK, "--", "true"], "--wait-forever"),
+        (
+            &["run", "--ttl", "99999999999999999999s", LOCK, "--", "true"],
+            "'--ttl <TIME>': the time is too long",
+        ),
+        (&["run", "--wait", "1000000000000d", LOCK, "--", "true"], "the time is too long"),
+        (&["run", "--ttl", "-5s", LOCK, "--", "true"], "a time cannot be negative"),
+        (&["run", "--grace=-5s", LOCK, "--", "true"], "a time cannot be negative"),
+        (&["run", "--ttl", "-x", LOCK, "--", "true"], "-x"),
         (&["show"], "<NAME>"),
         (&["run", "--wait", "30", LOCK, "--", "true"], "30s"),
         (&["run", "--ttl", "5", LOCK, "--", "true"], "see leasehold run --help"),
@@ -53,7 +61,7 @@ fn values_that_the_library_refuses_are_named() {
     let server = RedisServer::start();
     for (words, says) in [
         (&["run", "--min-hold", "25h", LOCK, "--", "touch", "/never"][..], "--min-hold"),
-        (&["run", "--once", "25h", LOCK, "--", "touch", "/never"], "window"),
+        (&["run", "--once", "25h", LOCK, "--", "touch", "/never"], "--once takes at most 24h"),
         (&["ls", ""], "pattern"),
         (&["show", ""], "empty"),
         (&["release", "", "--yes"], "empty"),

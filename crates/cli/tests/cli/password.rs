@@ -58,6 +58,11 @@ fn a_wrong_password_is_a_matter_of_configuration() {
         assert!(text.contains("--password-file") && !text.contains("nope"), "{text}");
     }
     assert!(with_file(empty.to_str().unwrap()).complaint(78).contains("is empty"));
+    let binary = folder.path().join("binary");
+    fs::write(&binary, b"p\xffw\n").unwrap();
+    let ended = with_file(binary.to_str().unwrap());
+    let text = ended.complaint(78);
+    assert!(text.contains("is not valid UTF-8") && !text.contains("this user may read"), "{text}");
     assert!(with_file("/no/such/file").complaint(78).contains("/no/such/file"));
     let user = finished(leasehold(["--user", "bob", "ls"]).env("REDIS_URL", server.url()));
     assert!(user.complaint(64).contains("REDIS_PASSWORD"));

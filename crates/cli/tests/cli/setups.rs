@@ -1,6 +1,10 @@
 //! Servers and certificates that are set up wrong: the line says what to change, in the words of this program.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use leasehold_testkit::{
     RedisServer, SentinelGroup,
@@ -8,7 +12,7 @@ use leasehold_testkit::{
 };
 use tempfile::TempDir;
 
-use crate::support::{Finished, LOCK, finished, leasehold};
+use crate::support::{Finished, LOCK, Running, finished, leasehold, settled};
 
 fn run(url: &str, options: &[&str]) -> Finished {
     let words = [&["--url", url], options, &["run", "--try", LOCK, "--", "true"]].concat();
@@ -126,6 +130,11 @@ fn a_login_of_sentinels_is_told_with_what_helps() {
     let refused = run(&url, &[]);
     assert!(refused.complaint(64).contains("whole address by REDIS_URL"), "{refused:?}");
     finished(leasehold(["health"]).env("REDIS_URL", &url)).well();
+    let half = format!("{}?sentinel_user=bob", group.url());
+    let mistaken = finished(leasehold(["health"]).env("REDIS_URL", &half));
+    let text = mistaken.complaint(64);
+    assert!(text.contains("sentinel_pass") && text.contains("REDIS_URL alone"), "{text}");
+    assert!(!text.contains("--password-file"), "{text}");
 }
 
 #[test]
@@ -169,6 +178,40 @@ fn a_server_with_one_connection_left_is_told() {
     assert!(examined.out.contains("raise maxclients"), "{examined:?}");
 }
 
+/// What this process cannot read says nothing about the server.
+#[test]
+fn a_file_that_is_removed_during_a_wait_is_no_fault_of_the_server() {
+    let server = RedisServer::builder().tls().arg("requirepass", "hush-hush").start();
+    let (folder, [ca, ..]) = files(&server);
+    let begun = folder.path().join("begun");
+    let url = server.url_with("", "hush-hush", 0);
+    let script = format!("touch {}; exec sleep 100", begun.display());
+    let other = folder.path().join("other").display().to_string();
+    fs::copy(&ca, &other).expect("a copy");
+    let mut holder = leasehold(["--tls-ca", &other, "run", LOCK, "--", "sh", "-c", &script]);
+    let _holder = Running::begun(holder.env("REDIS_URL", &url), &begun);
+    let password = folder.path().join("password").display().to_string();
+    for removed in [&ca, &password] {
+        fs::copy(&other, &ca).expect("a copy");
+        fs::write(&password, "hush-hush").expect("a file");
+        let words = ["--tls-ca", &ca, "--password-file", &password, "run", LOCK, "--", "true"];
+        let waiter = Running::start(leasehold(words).env("REDIS_URL", server.url()));
+        settled(|| {
+            let mut show = leasehold(["--tls-ca", &other, "show", LOCK, "--json"]);
+            let shown = finished(show.env("REDIS_URL", &url)).json();
+            (shown["waiters"][0]["position"] == 1).then_some(())
+        });
+        fs::remove_file(removed).expect("it was there");
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        let ended = waiter.end();
+        let text = ended.complaint(69);
+        assert!(text.contains("this process has not reached the server"), "{text}");
+        assert!(text.contains(removed.as_str()) && !text.contains("the server has not"), "{text}");
+        assert!(!text.contains("for another login"), "{text}");
+    }
+}
+
 /// What this program never heard of is not told to its users.
 #[test]
 fn a_login_that_is_refused_is_told_in_words_of_this_program() {
@@ -187,9 +230,10 @@ fn a_login_that_is_refused_is_told_in_words_of_this_program() {
     }
 }
 
-/// As in a container without ca-certificates, or with a variable that is left over.
+/// As in a container without ca-certificates, or with a variable that is left over. The client library reads them
+/// in any case.
 #[test]
-fn authorities_of_the_system_that_cannot_be_read_do_not_matter_beside_one_that_is_given() {
+fn authorities_of_the_system_that_cannot_be_read_are_told_with_what_helps() {
     let server = RedisServer::builder().tls().arg("tls-auth-clients", "yes").start();
     let (folder, [ca, certificate, key]) = files(&server);
     let none = folder.path().join("none").display().to_string();
@@ -201,22 +245,58 @@ fn authorities_of_the_system_that_cannot_be_read_do_not_matter_beside_one_that_i
             let words = [&["--url", &*url], options, &["run", LOCK, "--", "true"]].concat();
             finished(leasehold(&words).env(variable, &none))
         };
-        run(&with_ca).well();
-        let ended = run(&shown);
-        let text = ended.complaint(78);
-        for says in [variable, &none, "install ca-certificates", "with --tls-ca"] {
-            assert!(text.contains(says), "no {says:?} in: {text}");
+        for (options, helps) in [(&with_ca, "that of --tls-ca"), (&shown.to_vec(), "with --tls-ca")]
+        {
+            let ended = run(options);
+            let text = ended.complaint(78);
+            for says in [variable, &none, "install ca-certificates", helps] {
+                assert!(text.contains(says), "no {says:?} in: {text}");
+            }
+            assert!(!text.contains("socket"), "{text}");
         }
-        assert!(!text.contains("socket"), "{text}");
     }
+    let url = server.url();
+    let words = [&["--url", &*url], &with_ca[..], &["health"]].concat();
+    finished(leasehold(&words).env("SSL_CERT_FILE", &ca)).well();
     // Nor at Sentinels, which have connections of their own.
     let group = SentinelGroup::with_tls();
     let (_folder, [ca, ..]) = files(&group.servers()[0]);
     let url = group.url();
-    for (options, code) in [(&["--tls-ca", &*ca][..], 0), (&[], 78)] {
+    for options in [&["--tls-ca", &*ca][..], &[]] {
         let words = [&["--url", &*url], options, &["health"]].concat();
         let ended = finished(leasehold(&words).env("SSL_CERT_FILE", &none));
-        assert_eq!(ended.code, code, "{ended:?}");
-        assert!(code == 0 || ended.err.contains("install ca-certificates"), "{ended:?}");
+        assert!(ended.complaint(78).contains("install ca-certificates"), "{ended:?}");
+    }
+}
+
+/// A program of a shell with few of something.
+fn limited(limit: &str, words: &[&str]) -> Command {
+    let script = format!("{limit}; exec \"$@\"");
+    let program = leasehold(words);
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh"]).arg(program.get_program()).args(words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for (name, _) in program.get_envs() {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// However few there are, a line says what to do about it.
+#[test]
+fn a_limit_of_open_files_is_told_with_what_raises_it() {
+    let server = RedisServer::start();
+    for files in 4..20 {
+        for words in [&["health"][..], &["run", LOCK, "--", "true"]] {
+            let mut command = limited(&format!("ulimit -n {files}"), words);
+            let ended = finished(command.env("REDIS_URL", server.url()));
+            // Where another test has left a file open, the loader of the program may have none itself.
+            if ended.code == 0 || ended.err.contains("shared libraries") {
+                continue;
+            }
+            assert!(matches!(ended.code, 69 | 78), "{files} {words:?}: {ended:?}");
+            let text = ended.complaint(ended.code);
+            assert!(text.contains("ulimit -n"), "{files} {words:?}: {text}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub struct OutageState {
     heard_at: Option<Instant>,
     /// Since when it answers without a silence that shows, and without a refusal that lasts.
     answering_since: Option<Instant>,
-    /// Its last answer, if that is a refusal that only an operator can lift.
+    /// Its last answer, if that is a refusal.
     refusal: Option<StoreError>,
     silent_since: Option<Instant>,
     /// When the sender of a command gave up last.
@@ -72,12 +72,14 @@ impl OutageState {
         self.outage.take().map(|outage| outage.since)
     }
 
-    /// The last answer was this refusal: if it lasts, the server serves nothing until it answers otherwise.
+    /// The last answer was this refusal: if only an operator can lift it, the server serves nothing until it
+    /// answers otherwise. One of the key of a lock says nothing about the server.
     pub(super) fn refused(&mut self, error: &StoreError) {
         if error.is_refused_login() || error.kind() == StoreErrorKind::Config {
             self.answering_since = None;
-            self.refusal = Some(error.clone().for_no_lock());
         }
+        self.refusal =
+            (error.kind() != StoreErrorKind::Corrupt).then(|| error.clone().for_no_lock());
     }
 
     /// A command of `sent_at` was not answered, or not sent: ignored if another was answered since.
@@ -188,14 +190,14 @@ impl OutageState {
         (!is_answer_late).then_some(since)
     }
 
-    /// The last answer of the server, if that is a refusal that only an operator can lift, of a login, a right
-    /// or a version.
+    /// The last answer of the server, if that is a refusal: one that may pass, as of a server that is full, or
+    /// one that only an operator can lift. After the latter there is no [`answering_since`](Self::answering_since).
     pub fn refusal(&self) -> Option<&StoreError> {
         self.refusal.as_ref()
     }
 
     /// Since when the server answers; `None` before its first answer, while a silence
-    /// [shows](Self::shown_silence), and while there is a [refusal](Self::refusal).
+    /// [shows](Self::shown_silence), and while there is a [refusal](Self::refusal) that only an operator can lift.
     pub fn answering_since(&self, now: Instant) -> Option<Instant> {
         self.answering_since.filter(|_| self.shown_silence(now).is_none())
     }
@@ -263,9 +265,20 @@ mod tests {
             state.answered(at(0), at(1));
             state.refused(refusal);
             assert_eq!(state.answering_since(at(1)).is_some(), is_ready, "{refusal}");
-            assert_eq!(state.refusal().is_none(), is_ready, "{refusal}");
+            assert_eq!(state.refusal().map(StoreError::what), Some(refusal.what()));
             state.answered(at(2), at(3));
             assert!(state.answering_since(at(3)).is_some() && state.refusal().is_none());
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_program_is_no_refusal_of_the_server() {
+        let mut state = OutageState::default();
+        state.answered(at(0), at(1));
+        let full = StoreError::new(StoreErrorKind::Definite, "full", "wait").as_answer();
+        for (error, is_refusal) in [(full, true), (StoreError::exhausted(), false)] {
+            state.refused(&error);
+            assert_eq!(state.refusal().is_some(), is_refusal, "{error}");
         }
     }
 

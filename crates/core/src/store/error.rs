@@ -329,7 +329,8 @@ impl StoreError {
         self
     }
 
-    /// Whether it is the fault of this process: it has no file descriptors, or stood still.
+    /// Whether it is the fault of this process: it has no file descriptors, stood still, or cannot have its
+    /// certificates or credentials.
     pub fn is_ours(&self) -> bool {
         self.0.is_ours
     }

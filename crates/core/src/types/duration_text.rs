@@ -9,23 +9,33 @@ const UNITS: [(&str, u64); 5] =
 ///
 /// What to write instead.
 pub fn duration(text: &str) -> Result<Duration, &'static str> {
-    read(text).ok_or("write a number with its unit, such as 500ms, 30s, 10m, 2h or 1h30m")
-}
-
-fn read(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
+    if rest.is_empty() {
+        return Err(FORM);
+    }
+    if rest.starts_with('-') {
+        return Err("a time cannot be negative");
+    }
     let mut millis = 0_u64;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or(FORM)?;
         let (number, after) = rest.split_at(digits);
         let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         let (unit, left) = after.split_at(letters);
-        let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        millis = millis.checked_add(number.parse::<u64>().ok()?.checked_mul(*factor)?)?;
+        let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit).ok_or(FORM)?;
+        if number.is_empty() {
+            return Err(FORM);
+        }
+        // All that is left to fail is the size.
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*factor));
+        millis = part.and_then(|part| millis.checked_add(part)).ok_or(TOO_LONG)?;
         rest = left;
     }
-    (!text.trim().is_empty()).then(|| Duration::from_millis(millis))
+    Ok(Duration::from_millis(millis))
 }
+
+const FORM: &str = "write a number with its unit, such as 500ms, 30s, 10m, 2h or 1h30m";
+const TOO_LONG: &str = "the time is too long: write a shorter one";
 
 #[cfg(test)]
 mod tests {
@@ -43,18 +53,12 @@ mod tests {
         ] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for bad in [
-            "",
-            "30",
-            "s",
-            "1.5s",
-            "-1s",
-            "1y",
-            "99999999999999999999s",
-            "9999999999999999d",
-            "1s2",
-        ] {
-            assert!(duration(bad).is_err(), "{bad}");
+        for bad in ["", "30", "s", "1.5s", "1s-1s", "1y", "1s2"] {
+            assert_eq!(duration(bad), Err(FORM), "{bad}");
         }
+        for long in ["99999999999999999999s", "9999999999999999d", "200000000000d300000000000d"] {
+            assert_eq!(duration(long), Err(TOO_LONG), "{long}");
+        }
+        assert!(duration("-1s").unwrap_err().contains("negative"));
     }
 }

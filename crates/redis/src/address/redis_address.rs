@@ -1,13 +1,16 @@
 use std::{fmt, str::FromStr};
 
-use redis::{Client, ConnectionAddr, ConnectionInfo};
+use redis::{Client, ConnectionAddr, ConnectionInfo, RedisConnectionInfo};
 
 use super::{
     error::{AddressError, AddressPart},
     server_list::{self, SentinelGroup, Servers},
     spelling,
 };
-use crate::endpoint::{Endpoint, Host};
+use crate::{
+    credentials::Credentials,
+    endpoint::{Endpoint, Host},
+};
 
 /// Where a Redis server is, and how to log in; shown without its credentials.
 ///
@@ -90,6 +93,17 @@ impl RedisAddress {
     pub fn has_password(&self) -> bool {
         let of_sentinels = self.sentinels().into_iter().flat_map(|group| &group.sentinels);
         of_sentinels.chain([&self.info]).any(|info| info.redis_settings().password().is_some())
+    }
+
+    /// Returns the same address with these credentials, in place of the user and password that it has. They are
+    /// those of the server, and not those of Sentinels.
+    ///
+    /// A login that the server refuses lasts then, as one that is a part of the address: waits end at once. For a
+    /// password that changes, set a [`CredentialsProvider`](crate::CredentialsProvider).
+    #[must_use]
+    pub fn with_credentials(self, credentials: &Credentials) -> Self {
+        let blank = RedisConnectionInfo::default().set_db(self.info.redis_settings().db());
+        Self { info: credentials.on(self.info.set_redis_settings(blank)), ..self }
     }
 
     /// How to connect, as the client library takes it.
@@ -197,6 +211,31 @@ impl fmt::Debug for RedisAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_take_the_place_of_those_of_an_address() {
+        for url in [
+            "redis://bob:pw@h/3",
+            "redis://h/3",
+            "redis+sentinel://h/m/3",
+            "redis+quorum://bob:pw@a,b,c/3",
+        ] {
+            for user in [None, Some("app")] {
+                let credentials = match user {
+                    Some(user) => Credentials::new(user, "new"),
+                    None => Credentials::password("new"),
+                };
+                let address = RedisAddress::parse(url).unwrap().with_credentials(&credentials);
+                let settings = address.info().redis_settings();
+                assert_eq!(
+                    (settings.username(), settings.password()),
+                    (user, Some("new")),
+                    "{url}"
+                );
+                assert_eq!(settings.db(), 3, "{url}");
+            }
+        }
+    }
 
     #[test]
     fn addresses_are_shown_without_credentials() {

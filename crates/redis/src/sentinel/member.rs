@@ -47,7 +47,7 @@ pub async fn connect_to(
     };
     select! {
         biased;
-        connected = config.tls.connect(&client, settings) => connected,
+        connected = client.get_multiplexed_async_connection_with_config(settings) => connected,
         has_no_tls = asking_without_tls, if is_tls => Err(io::Error::other(has_no_tls.error).into()),
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<
 }
 
 /// Why the authorities of this system could not be read, if that is why a connection was not made.
-pub(super) fn unread(error: &RedisError) -> Option<&rustls_native_certs::Error> {
+fn unread(error: &RedisError) -> Option<&rustls_native_certs::Error> {
     let source = error.source()?.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>()?;
     source.downcast_ref()
 }
@@ -58,10 +58,17 @@ fn no_authorities(given: TlsGiven, unread: &rustls_native_certs::Error) -> NotDi
     let what = format!(
         "the certificate authorities of this system cannot be read (SSL_CERT_FILE, SSL_CERT_DIR): {why}"
     );
-    let remedy = format!(
-        "install ca-certificates, correct these variables, or trust the server's certificate authority with {}",
-        given.names.ca
-    );
+    let ca = given.names.ca;
+    // The client library reads them in any case.
+    let remedy = if given.trusts {
+        format!(
+            "install ca-certificates, or let SSL_CERT_FILE name a file that can be read, such as that of {ca}"
+        )
+    } else {
+        format!(
+            "install ca-certificates, correct these variables, or trust the server's certificate authority with {ca}"
+        )
+    };
     NotDialed { is_of_tls: true, ..StoreError::new(Config, what, remedy).into() }
 }
 

@@ -4,7 +4,6 @@ mod check;
 mod fault;
 mod given;
 mod no_tls;
-mod own;
 mod pem;
 mod settings;
 

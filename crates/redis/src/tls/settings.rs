@@ -1,16 +1,12 @@
-use std::{fmt, io, mem, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 use leasehold_core::{StoreError, StoreErrorKind};
-use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, RedisError,
-    TlsCertificates, aio::MultiplexedConnection,
-};
+use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, TlsCertificates};
 
 use super::{
     check::{Unfit, anchors, certificates, key, misfit},
-    fault::unread,
     given::{TlsGiven, TlsNames},
-    no_tls, own,
+    no_tls,
     pem::Pem,
 };
 use crate::{
@@ -67,22 +63,6 @@ impl TlsSettings {
         made.map_err(|error| classify_dial(&error))
     }
 
-    /// Connects. The client library reads the authorities of the system in any case. Where they cannot be read,
-    /// those that were given are enough.
-    pub(crate) async fn connect(
-        &self,
-        client: &Client,
-        config: &AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection, RedisError> {
-        match client.get_multiplexed_async_connection_with_config(config).await {
-            Err(error) if self.root_ca.is_some() && unread(&error).is_some() => {
-                let certificates = self.read_aside().await.map_err(io::Error::other)?;
-                own::connect(client.get_connection_info(), &certificates, config).await
-            }
-            connected => connected,
-        }
-    }
-
     /// What of it the user has given.
     pub(crate) fn given(&self) -> TlsGiven {
         let (trusts, shows) = (self.root_ca.is_some(), self.client.is_some());
@@ -114,7 +94,7 @@ impl TlsSettings {
             let again = "it is read again for the next connection";
             let remedy = format!("{}; {again}", unfit.remedy());
             let what = format!("cannot connect to Redis: {}", unfit.what());
-            StoreError::new(StoreErrorKind::Definite, what, remedy)
+            StoreError::new(StoreErrorKind::Definite, what, remedy).ours()
         })
     }
 
@@ -204,7 +184,7 @@ mod tests {
         let waits = Mutex::new(waits);
         let read = move || {
             let waited = waits.lock().recv_timeout(Duration::from_secs(60));
-            waited.map_err(io::Error::other)?;
+            waited.map_err(std::io::Error::other)?;
             Ok(b"hello".to_vec())
         };
         let settings = TlsSettings { root_ca: Some(Pem::read_by(read)), ..TlsSettings::default() };

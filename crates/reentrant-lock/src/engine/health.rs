@@ -16,8 +16,8 @@ pub struct Health {
     /// it was first asked for its health: it stands still, and [`error`](Self::error) says so. `None` while the
     /// server answers.
     pub silent_for: Option<Duration>,
-    /// Why the last command failed, if the server is silent and a command has failed; or the refusal of a login,
-    /// a right or a version, if that is the last answer.
+    /// Why the last command failed, if the server is silent and a command has failed; or the last answer, if that is
+    /// a refusal. One that may pass, as of a server that is full or was made a replica, leaves the server answering.
     pub error: Option<StoreError>,
     /// How many leases are held that are lost unless the server answers in time; zero while it answers.
     pub leases_at_risk: usize,

@@ -88,11 +88,11 @@ fn what_follows(stays_closed: bool, is_repeated: bool) -> &'static str {
     match (stays_closed, is_repeated) {
         (true, true) => {
             "the lock stays closed as it should once the server has the release, and otherwise opens when the ttl ends: what was \
-         done is done, let the storage refuse a second write"
+         done is done, and after a once, let the storage refuse a second write"
         }
         (true, false) => {
-            "the server will not keep the lock closed, and it opens when the ttl ends: what was done is done, let \
-         the storage refuse a second write"
+            "the server will not keep the lock closed, and it opens when the ttl ends: what was done is done, and after a \
+         once, let the storage refuse a second write"
         }
         (false, true) => {
             "nothing needs to be done: the lock is free once the server has the release, or when the ttl ends"

@@ -220,8 +220,8 @@ impl fmt::Display for SelfWait {
 /// The server did not answer, or refused: an outage, or a server that is full, loads its data, was
 /// made a replica or has too few of them; and not a taken lock.
 ///
-/// Or this process did not reach the server by its own fault: it has no file descriptors, or stood still. The
-/// text says so.
+/// Or this process did not reach the server by its own fault: it has no file descriptors, stood still, or cannot
+/// have its certificates or credentials. The text says so.
 ///
 /// If too few replicas acknowledged a grant that asked for them, the field
 /// [`error`](Self::error) [is unacknowledged](StoreError::is_unacknowledged).

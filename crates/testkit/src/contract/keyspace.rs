@@ -232,7 +232,7 @@ impl Keyspace<'_> {
         let last = Fence::MAX - 1;
         let text = match self.layout {
             Layout::Alone => format!("v4 x------- {last} 0000000000000"),
-            _ => format!("v5 {last} 0"),
+            Layout::Node => format!("v5 {last} 0"),
         };
         self.server.command(&["SET", key, &text, "PX", "604800000"]);
     }

@@ -45,6 +45,21 @@ fn the_exit_code_is_that_of_the_command() {
     assert_eq!(value(&server, LOCK)["state"], "free");
 }
 
+/// The script is there: it is the program of its first line that is missing.
+#[test]
+fn a_missing_interpreter_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (server, folder) = (RedisServer::start(), tempfile::tempdir().unwrap());
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter -x\necho run\n").unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let words = ["run", LOCK, "--", script.to_str().unwrap()];
+    let ended = finished(leasehold(words).env("REDIS_URL", server.url()));
+    let text = ended.complaint(127);
+    assert!(text.contains("its interpreter /no/such/interpreter is missing"), "{text}");
+}
+
 #[test]
 fn input_and_output_are_those_of_the_command() {
     let server = RedisServer::start();

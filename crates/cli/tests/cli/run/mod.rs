@@ -8,6 +8,7 @@ mod helpers;
 mod loss;
 mod nested;
 mod once;
+mod refused;
 mod several;
 mod signals;
 mod terminal;

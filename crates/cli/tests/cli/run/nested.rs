@@ -82,3 +82,28 @@ fn a_lease_that_has_ended_is_not_re_entered() {
     assert!(ended.complaint(76).contains("not re-entered"));
     assert_eq!(ended.out, "");
 }
+
+/// Who wants to re-enter, and cannot know what, is not to wait for itself, or to acquire anew.
+#[test]
+fn variables_of_a_run_that_are_incomplete_are_told() {
+    let server = RedisServer::start();
+    let nested = format!("{PROGRAM} run --owner-env --try other -- echo run");
+    for spoilt in [
+        "unset LEASEHOLD_LEASE",
+        "LEASEHOLD_LEASE=junk",
+        "unset LEASEHOLD_FENCE",
+        "LEASEHOLD_FENCE=",
+        "unset LEASEHOLD_LOCK",
+        "LEASEHOLD_AROUND=junk",
+    ] {
+        let ended = outer(&server, &format!("{spoilt}; {nested}"));
+        let text = ended.complaint(64);
+        assert!(text.contains("LEASEHOLD_") && text.contains("incomplete"), "{spoilt}: {text}");
+        assert_eq!(ended.out, "", "{spoilt}");
+    }
+    // The control: who does not ask for them is not concerned.
+    let without = format!("unset LEASEHOLD_LEASE; {PROGRAM} run --try other -- echo run");
+    assert_eq!(outer(&server, &without).well(), "run\n");
+    let alone = ["run", "--owner-env", "--try", "other", "--", "true"];
+    finished(leasehold(alone).env("REDIS_URL", server.url())).well();
+}
