@@ -23,7 +23,5 @@ pub(crate) const HEAD_START: Duration = Duration::from_millis(50);
 /// How long a command that has done its work waits for the server to confirm it. Where less time is
 /// left, the server has at least a twentieth of that to hear that further locks end.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
-/// The longest window of a `--once`: a lock is kept closed for no longer than a lease may live.
-pub(crate) const LONGEST_WINDOW: Duration = Duration::from_secs(24 * 3600);
 /// The shortest time in which the parts of a bench measure anything.
 pub(crate) const SHORTEST_BENCH: Duration = Duration::from_millis(500);

@@ -37,6 +37,7 @@ const WORDS: &[(&str, &str)] = &[
     ("; a server that is slow needs a longer command_timeout()", ""),
     ("raise ttl(), command_timeout() and claim_window()", "give locks a longer ttl (--ttl)"),
     ("give min_hold() less", "give --min-hold less"),
+    ("give the window less,", "give --once less,"),
     (
         "choose a shorter min_hold or window, or a longer longest_ttl in every process",
         "choose a shorter --min-hold or --once",

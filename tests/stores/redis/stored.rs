@@ -35,7 +35,7 @@ const WAITER: [&str; 3] = [
 fn held(found: Inspection) -> LeaseRecord {
     match found {
         Inspection::Held(record) => record,
-        free => panic!("{free:?}"),
+        free @ Inspection::Free { .. } => panic!("{free:?}"),
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     args::{RunArgs, ServerArgs},
-    durations::{LAST_WORDS, LONGEST_WINDOW},
+    durations::LAST_WORDS,
     ending::{Cause, CliError},
     server,
 };
@@ -201,8 +201,6 @@ fn names(args: &RunArgs) -> Result<Vec<LockName>, CliError> {
         "a name with a line break cannot be one of several locks: use another name"
     } else if args.wait.is_some_and(|wait| wait > OptionsError::MAX_WAIT) {
         "--wait takes 365d at most: to wait without a limit, write --wait-forever"
-    } else if args.once.is_some_and(|window| window > LONGEST_WINDOW) {
-        "--once takes at most 24h: write a shorter window, and let the storage remember what was done for longer"
     } else if args.once.is_some() && names.len() > 1 {
         "--once takes one name: leave --once out, or the other names"
     } else {

@@ -61,7 +61,7 @@ fn values_that_the_library_refuses_are_named() {
     let server = RedisServer::start();
     for (words, says) in [
         (&["run", "--min-hold", "25h", LOCK, "--", "touch", "/never"][..], "--min-hold"),
-        (&["run", "--once", "25h", LOCK, "--", "touch", "/never"], "--once takes at most 24h"),
+        (&["run", "--once", "25h", LOCK, "--", "touch", "/never"], "give --once less"),
         (&["ls", ""], "pattern"),
         (&["show", ""], "empty"),
         (&["release", "", "--yes"], "empty"),
