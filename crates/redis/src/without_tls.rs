@@ -1,9 +1,7 @@
 //! What stands for `tls` where the feature is off: addresses with TLS are refused earlier.
 
 use leasehold_core::StoreError;
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, aio::MultiplexedConnection,
-};
+use redis::{Client, ConnectionInfo, RedisError};
 
 use crate::{address::RedisAddress, classify::classify_dial, not_dialed::NotDialed};
 
@@ -33,14 +31,6 @@ impl TlsSettings {
 
     pub(crate) async fn client(&self, info: ConnectionInfo) -> Result<Client, StoreError> {
         std::future::ready(Client::open(info)).await.map_err(|error| classify_dial(&error))
-    }
-
-    pub(crate) async fn connect(
-        &self,
-        client: &Client,
-        config: &AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection, RedisError> {
-        client.get_multiplexed_async_connection_with_config(config).await
     }
 
     pub(crate) fn given(&self) -> TlsGiven {
