@@ -344,6 +344,7 @@ async fn a_process_that_steps_back_comes_when_the_next_server_calls() {
     let goes = go(&clock);
     let (store, waiter) = store(&waiters.url(), PATIENCE, Arc::new(clock)).await;
     let pushes = PushLog::listen(&*store, bob(1).runtime()).await;
+    pushes.hears(2).await;
     let beat = Heartbeat { number: 1, claim_window: secs(60) };
     let answer = waiter.wait(bob(1), ttl(60), None, beat).await.expect("two of three answer");
     assert!(matches!(answer, AcquireAnswer::Queued(_)), "{answer:?}");
@@ -371,6 +372,7 @@ async fn a_place_does_not_outlast_the_lease_that_came_of_it() {
     let fence = granted(&holder, alice(2)).await;
     let (store, waiter) = store(&group.url(), PATIENCE, Arc::new(SystemClock)).await;
     let pushes = PushLog::listen(&*store, bob(1).runtime()).await;
+    pushes.hears(2).await;
     block_in_place(|| group.server(node).command(&["DEL", KEY]));
     let beat = Heartbeat { number: 1, claim_window: secs(60) };
     let answer = waiter.wait(bob(1), ttl(60), None, beat).await.expect("all answer");

@@ -39,6 +39,21 @@ impl PushLog {
         log
     }
 
+    /// Returns when further servers can be heard, too: a store of several tells of each.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one does not say so in time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no push but those that tell that somebody listens.
+    pub async fn hears(&self, further: usize) {
+        for _ in 0..further {
+            assert_eq!(self.next().await, Push::Listening);
+        }
+    }
+
     /// The next push that tells of a lock: a store of several servers tells of each that it hears.
     ///
     /// # Panics

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Fence, RuntimeId,
-    store::{AcquireAnswer, Granted, Heartbeat, Place, Push, ReleaseAnswer, Waiter},
+    store::{AcquireAnswer, Granted, Heartbeat, Place, ReleaseAnswer, Waiter},
 };
 
 use super::{push_log::PushLog, scene::Scene, words::ttl};
@@ -22,9 +22,7 @@ impl Scene {
     pub async fn pushes(&self, id: AcquisitionId) -> Arc<PushLog> {
         let runtime: RuntimeId = id.runtime();
         let pushes = PushLog::listen(&*self.subject().store(), runtime).await;
-        for _ in 1..self.subject().listened_to() {
-            assert_eq!(pushes.next().await, Push::Listening);
-        }
+        pushes.hears(self.subject().listened_to() - 1).await;
         pushes
     }
 
