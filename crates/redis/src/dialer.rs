@@ -204,8 +204,9 @@ impl Dialer {
         let is_other = error.kind() == StoreErrorKind::Config && is_foreign(&error);
         let remedy = match (is_out_of_reach, is_other) {
             (true, _) => {
-                "check that the node runs; if it cannot be reached at this address from here, set its \
-                 `cluster-announce-ip`, or `cluster-announce-hostname` and `cluster-preferred-endpoint-type hostname`"
+                "check that the node runs; if it cannot be reached at this address from here, correct its \
+                 `cluster-announce-ip` and `cluster-announce-port`, or `cluster-announce-hostname` and \
+                 `cluster-preferred-endpoint-type hostname`"
             }
             (_, true) => {
                 "let the address lead to the node: correct its `cluster-announce-ip`, `cluster-announce-port` (with \

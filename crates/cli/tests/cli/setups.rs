@@ -245,7 +245,8 @@ fn authorities_of_the_system_that_cannot_be_read_are_told_with_what_helps() {
             let words = [&["--url", &*url], options, &["run", LOCK, "--", "true"]].concat();
             finished(leasehold(&words).env(variable, &none))
         };
-        for (options, helps) in [(&with_ca, "that of --tls-ca"), (&shown.to_vec(), "with --tls-ca")]
+        for (options, helps) in
+            [(&with_ca, "that of --tls-ca"), (&shown.to_vec(), "unset SSL_CERT_DIR")]
         {
             let ended = run(options);
             let text = ended.complaint(78);

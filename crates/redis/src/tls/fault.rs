@@ -60,15 +60,11 @@ fn no_authorities(given: TlsGiven, unread: &rustls_native_certs::Error) -> NotDi
     );
     let ca = given.names.ca;
     // The client library reads them in any case.
-    let remedy = if given.trusts {
-        format!(
-            "install ca-certificates, or let SSL_CERT_FILE name a file that can be read, such as that of {ca}"
-        )
-    } else {
-        format!(
-            "install ca-certificates, correct these variables, or trust the server's certificate authority with {ca}"
-        )
-    };
+    let readable = if given.trusts { format!(", such as that of {ca}") } else { String::new() };
+    let remedy = format!(
+        "install ca-certificates and unset both, or let SSL_CERT_FILE name a file that can be read{readable}, and unset \
+         SSL_CERT_DIR"
+    );
     NotDialed { is_of_tls: true, ..StoreError::new(Config, what, remedy).into() }
 }
 
