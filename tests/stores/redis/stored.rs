@@ -1,15 +1,15 @@
 //! Keys of layout 4, as they were stored: each later version has to read them.
 
 use leasehold_core::{
-    AcquisitionId, Fence,
-    store::{Inspection, LeaseRecord, ReleaseAnswer},
+    AcquisitionId, Fence, FencePolicy, FenceSettings,
+    store::{Inspection, LeaseRecord, ReleaseAnswer, RenewAnswer},
 };
 use leasehold_testkit::{
     RedisServer,
-    contract::{alice, carol},
+    contract::{alice, carol, ttl},
 };
 
-use super::support::{calls, granted, store_on};
+use super::support::{calls, config, connect_with, granted, store_on};
 
 const LEASE: &str = "leasehold:{orders/42}:lease";
 
@@ -24,6 +24,9 @@ const KEPT: &str = "v4 x-k----- 1763864400000000 9999999999999 1763864399998977 
 const HELD: &str = "v4 xw-hm--- 1763864400000000 9999999999999 1763864399998977 1763864400000000 9999999999998 \
      b8a5b1e6-5a0e-4b5b-9d7e-0c6f3d1c2a10:7-4f0c1a92be7d3358 ~web-1/4711/orders of May 0000000002/00000000000000000007 \
      9999999999997";
+/// One that is held, and that nobody waits for.
+const LEASED: &str = "v4 x------- 1763864400000000 9999999999999 1763864399998977 1763864400000000 9999999999998 \
+     b8a5b1e6-5a0e-4b5b-9d7e-0c6f3d1c2a10:7-4f0c1a92be7d3358 web-1/4711/orders";
 const HOLDER: &str = "b8a5b1e6-5a0e-4b5b-9d7e-0c6f3d1c2a10:7-4f0c1a92be7d3358";
 /// Who waits for it, its place in the hash, and its score.
 const WAITER: [&str; 3] = [
@@ -80,6 +83,20 @@ async fn a_lease_of_layout_4_is_read_and_passed_on() {
     let next = held(calls.inspect().await.expect("inspect"));
     assert_eq!((next.id.runtime().to_string(), next.holds), (runtime.to_owned(), 1));
     assert!(next.fence.get() > 1_763_864_400_000_000);
-    let withdrawn = calls.acquire(carol(9), leasehold_testkit::contract::ttl(60), None).await;
+    let withdrawn = calls.acquire(carol(9), ttl(60), None).await;
     assert_eq!(format!("{:?}", withdrawn.expect("acquire")), "Withdrawn");
+}
+
+/// A runtime with a retention has given the lock to one without: the counter is to stay.
+#[tokio::test]
+async fn a_renewal_without_a_retention_keeps_the_counter_for_ever() {
+    let server = RedisServer::start();
+    let plain = FenceSettings::default().policy(FencePolicy::Counter);
+    let store = connect_with(&config(&server.url()).fencing(plain)).await.expect("it lets all in");
+    let calls = calls(&store);
+    server.command(&["SET", LEASE, LEASED, "PX", "604800000"]);
+    let fence = Fence::try_from(1_763_864_399_998_977_u64).expect("a fence");
+    let answers = calls.renew(&[calls.renewal(holder(), fence, ttl(60))]).await.expect("renew");
+    assert!(matches!(answers[..], [RenewAnswer::Renewed { .. }]), "{answers:?}");
+    assert_eq!(server.query::<i64>(&["PTTL", LEASE]), -1);
 }

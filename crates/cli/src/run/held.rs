@@ -90,11 +90,12 @@ impl Held {
                 format!("lock {name:?}: the lease (fence {fence}) was lost: {reason}")
             }
         };
-        match self.failure() {
-            failure if failure.is_empty() => lost,
-            // Where the cause is known, there is nothing to guess.
-            failure => lost.replace(&LossReason::Expired.to_string(), UNCONFIRMED) + &failure,
+        let (failure, expired) = (self.failure(), LossReason::Expired.to_string());
+        // What fails now is no cause of another loss. Where the cause is known, there is nothing to guess.
+        if failure.is_empty() || !lost.contains(&expired) {
+            return lost;
         }
+        lost.replace(&expired, UNCONFIRMED) + &failure
     }
 
     /// Waits for the first renewal of each lease that was waited for: until then it lives for a claim

@@ -15,8 +15,8 @@ local slow, has_written
 for i, key in ipairs(KEYS) do
   local id, first, life = ARGV[3 * i], ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
   local text, answer = call('GETRANGE', key, '0', TO), nil
-  -- Not one that is kept, with a plain fence, or whose key is to live longer.
-  if type(text) == 'string' and #text <= LONGEST and sub(text, 1, 4) == 'v4 x' and sub(text, 6, 6) == '-'
+  -- Not one that is kept, with a plain fence, or whose key is to live longer: without a retention, for ever.
+  if retention > 0 and type(text) == 'string' and #text <= LONGEST and sub(text, 1, 4) == 'v4 x' and sub(text, 6, 6) == '-'
     and sub(text, 44, 60) == first .. ' ' and sub(text, 92, 92 + #id) == id .. ' ' then
     local left = (tonumber(sub(text, 78, 90)) or 0) - now_ms - 1
     local most = left > life and left or life
