@@ -275,6 +275,8 @@ pub(crate) struct ClusterTold {
     pub(crate) info: Fields,
     /// How many healthy replicas this node has, by `CLUSTER SLOTS`.
     pub(crate) replicas: Option<usize>,
+    /// What is said of an address that several nodes announce, by the same.
+    pub(crate) shared: Option<String>,
 }
 
 /// Whether a node of a quorum counts, by its boot mark.

@@ -45,6 +45,20 @@ pub(super) fn is_login(error: &RedisError) -> bool {
         || [LOG_IN, NO_PASSWORD].contains(&by_words(&words_of(error)).1)
 }
 
+/// Whether an error says that the server refused a login, or asks for one.
+pub(super) fn is_of_login(error: &StoreError) -> bool {
+    error.is_refused_login() || [LOG_IN, NO_PASSWORD].contains(&error.remedy())
+}
+
+/// The same error; who connects by TLS is not asked to write an address without.
+pub(super) fn of_scheme(is_tls: bool, error: StoreError) -> StoreError {
+    if !is_tls || !error.remedy().contains("write redis") {
+        return error;
+    }
+    let remedy = error.remedy().replace("redis+", "rediss+").replace("redis://", "rediss://");
+    error.with_remedy(remedy)
+}
+
 /// What a failure means that a script caught and returned as text.
 pub(super) fn classify_words(text: &str) -> StoreError {
     let (kind, remedy) = by_words(text);

@@ -16,7 +16,9 @@ use redis::{
 use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
-    classify::{NO_REDIS, NO_SUCH_HOST, NOT_THERE, classify_dial, is_readonly},
+    classify::{
+        NO_REDIS, NO_SUCH_HOST, NOT_THERE, classify_dial, is_of_login, is_readonly, of_scheme,
+    },
     cluster::unknown_node,
     config::{NodeSettings, RedisConfig},
     liveness::Epoch,
@@ -24,9 +26,9 @@ use super::{
     needed::{ended_at, not_dialed},
     not_dialed::{NOT_IN_TIME, NotDialed},
     one_master::{Witness, run_of},
-    role::{NO_NODE, REPLICA, check_server},
+    role::{NO_NODE, REPLICA, SENTINEL, check_server},
     route::Route,
-    sentinel::of_named_master,
+    sentinel::{NAMED_MASTER, of_named_master},
     tls,
 };
 
@@ -187,35 +189,41 @@ impl Dialer {
             let error = if is_named { of_named_master(error) } else { error };
             // What is foreign where a node was has been reached.
             let was_node = failed.is_foreign && was_there;
-            let error = if was_node { error } else { self.announced(error) };
-            NotDialed { error, ..failed }
+            let failed = NotDialed { error, ..failed };
+            if was_node { failed } else { self.announced(failed) }
         })
     }
 
     /// The same error of a connection that could not be made. Of a node whose address nobody wrote, it says where
-    /// the address comes from.
-    pub(super) fn announced(&self, error: StoreError) -> StoreError {
-        let Some(teller) = self.node.as_ref().and_then(|node| node.announced_to.as_ref()) else {
-            return error;
+    /// the address comes from, and what corrects it.
+    pub(super) fn announced(&self, failed: NotDialed) -> NotDialed {
+        let Some(node) = self.node.as_ref().filter(|_| !failed.error.is_ours()) else {
+            return failed;
         };
+        let is_login = is_of_login(&failed.error);
+        let may_be_other = is_login || failed.was_cut || failed.is_of_tls;
+        // Another node has let this process in, and named this one.
+        let error = if is_login { failed.error.with_remedy(NO_USER) } else { failed.error };
+        let Some(teller) = &node.announced_to else { return NotDialed { error, ..failed } };
         let is_out_of_reach = error.kind() == StoreErrorKind::Definite
             && !error.is_answer()
             && [NOT_THERE, NOT_IN_TIME, NO_SUCH_HOST].contains(&error.remedy());
         let is_other = error.kind() == StoreErrorKind::Config && is_foreign(&error);
-        let remedy = match (is_out_of_reach, is_other) {
-            (true, _) => {
+        let remedy = match (is_out_of_reach, is_other, error.remedy()) {
+            (true, ..) => {
                 "check that the node runs; if it cannot be reached at this address from here, correct its \
                  `cluster-announce-ip` and `cluster-announce-port`, or `cluster-announce-hostname` and \
                  `cluster-preferred-endpoint-type hostname`"
+                    .into()
             }
-            (_, true) => {
-                "let the address lead to the node: correct its `cluster-announce-ip`, `cluster-announce-port` (with \
-                 TLS `cluster-announce-tls-port`) or `cluster-announce-hostname`"
+            (_, true, _) => LEAD_TO_NODE.into(),
+            (.., theirs) if may_be_other => {
+                format!("{theirs}; or, if it is not the node, {LEAD_TO_NODE}")
             }
-            _ => return error,
+            (.., theirs) => theirs.to_owned(),
         };
         let at = format!("{}, which the Cluster announces, as {teller} says", self.endpoint);
-        error.from_endpoint(at).with_remedy(remedy)
+        NotDialed { error: error.from_endpoint(at).with_remedy(remedy), ..failed }
     }
 
     /// Whether `ASKING` is sent before each command.
@@ -234,13 +242,14 @@ impl Dialer {
         match self.route.master(epoch) {
             Some(master) => self
                 .advised(error)
-                .from_endpoint(format!("{master}, the master of {}", self.endpoint)),
+                .from_endpoint(format!("{master}, {} of {}", NAMED_MASTER, self.endpoint)),
             None => self.named(error),
         }
     }
 
     /// The same error; where others tell where the master is, nobody is asked to write its address.
     fn advised(&self, error: StoreError) -> StoreError {
+        let error = of_scheme(self.endpoint.starts_with("rediss"), error);
         if !error.what().starts_with(REPLICA) && !is_readonly(error.what()) {
             return error;
         }
@@ -256,9 +265,14 @@ impl Dialer {
     }
 }
 
+const NO_USER: &str = "create the user there, or set its password or none (ACL SETUSER, requirepass), as on the nodes that let \
+     this process in";
+const LEAD_TO_NODE: &str = "let the address lead to the node: correct its `cluster-announce-ip`, `cluster-announce-port` \
+     (with TLS `cluster-announce-tls-port`) or `cluster-announce-hostname`";
+
 /// Whether what answers is no node of a Cluster.
 fn is_foreign(error: &StoreError) -> bool {
-    [NO_NODE, NO_REDIS].contains(&error.what()) || tls::is_foreign(error)
+    [NO_NODE, NO_REDIS, SENTINEL].contains(&error.what()) || tls::is_foreign(error)
 }
 
 /// Makes one connection as those of locks are made: to a master, logged in. With it comes the run of the
@@ -310,15 +324,22 @@ mod tests {
         let config = RedisConfig::new("redis://h:1").unwrap();
         let config = RedisConfig { node: Some(node), ..config };
         let dialer = Dialer::new(&config, Arc::new(SystemClock), None).unwrap();
-        let told = |error| dialer.announced(dialer.named(error)).to_string();
-        let out_of_reach = told(NotDialed::in_time().error);
+        let told = |failed: NotDialed| {
+            let error = dialer.named(failed.error.clone());
+            dialer.announced(NotDialed { error, ..failed }).error.to_string()
+        };
+        let out_of_reach = told(NotDialed::in_time());
         assert!(out_of_reach.contains("as other:1 says"), "{out_of_reach}");
         assert!(out_of_reach.contains("cluster-announce-ip"), "{out_of_reach}");
         let lost =
             io::Error::other("failed to lookup address information: Name or service not known");
-        let unknown = told(NotDialed::from(RedisError::from(lost)).error);
+        let unknown = told(NotDialed::from(RedisError::from(lost)));
         assert!(unknown.contains("cluster-announce-hostname"), "{unknown}");
-        let ended = told(NotDialed::ended().error);
-        assert!(ended.contains("maxclients") && !ended.contains("announce"), "{ended}");
+        let ended = told(NotDialed::ended());
+        let both = ["maxclients", "or, if it is not the node, let the address lead"];
+        assert!(both.iter().all(|says| ended.contains(says)), "{ended}");
+        let loading = StoreError::new(StoreErrorKind::Definite, "LOADING", "wait").as_answer();
+        let loading = told(loading.into());
+        assert!(loading.ends_with("as other:1 says); wait"), "{loading}");
     }
 }

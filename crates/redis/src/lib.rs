@@ -62,7 +62,9 @@ pub use ::redis as redis_client;
 pub use acknowledge::Answered;
 pub use address::{AddressError, AddressPart, RedisAddress, SentinelGroup};
 pub use batcher::{Batcher, MAX_COMMANDS};
-pub use cluster::{ClusterMaster, ClusterStore, masters, probe_in, slot_of, slot_of_lock};
+pub use cluster::{
+    ClusterMaster, ClusterStore, ONE_EACH, masters, probe_in, shared, slot_of, slot_of_lock,
+};
 pub use config::RedisConfig;
 pub use connection::{Connection, Greeted, Greeting};
 pub use connections::connection_number;
@@ -79,7 +81,8 @@ pub use role::hello;
 pub use scan::scan_step;
 pub use script::{Script, ScriptCall, evaluate, millis};
 pub use sentinel::{
-    DISAGREEING, MasterVerdict, UNKNOWN_NAME, connect_to, decide, of_named_master, unreachable_one,
+    DISAGREEING, MasterVerdict, NAMED_MASTER, UNKNOWN_NAME, connect_to, decide, of_named_master,
+    unreachable_one,
 };
 pub use store::{RedisStore, probe};
 pub use subscriber::{NOT_SUBSCRIBED, NextDialer, Subscriptions};

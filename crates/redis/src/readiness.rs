@@ -76,7 +76,8 @@ impl Readiness {
             // It says so to each command that needs memory, and serves the others.
             Some(Err(error)) if is_full(&error) => Ok(()),
             Some(attempt) => attempt,
-            None => not_in_time().map_err(|error| self.dialer.announced(self.dialer.named(error))),
+            None => not_in_time()
+                .map_err(|error| self.dialer.announced(self.dialer.named(error).into()).error),
         }
     }
 

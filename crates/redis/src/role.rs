@@ -17,7 +17,11 @@ const OLDEST: (u32, u32) = (6, 2);
 pub(super) const REPLICA: &str = "the server is a replica of";
 
 /// What is said of a server in the place of a node of a Cluster.
-pub(super) const NO_NODE: &str = "the server is not a node of a Cluster any more";
+pub(super) const NO_NODE: &str = "the server is not a node of a Cluster";
+
+/// What is said of servers that are none of those with keys for every name.
+pub(super) const NODE: &str = "the server is a node of a Redis Cluster";
+pub(super) const SENTINEL: &str = "the server is a Sentinel, which keeps no data";
 
 /// Checks that a server is a master and new enough, and a node of a Cluster only where one is
 /// expected: a node refuses commands about the slots of others.
@@ -34,15 +38,13 @@ pub(super) async fn check_server(
         return Err(too_old(&version).into());
     }
     let refused = match field("mode").as_deref() {
-        Some("cluster") if !is_node => refusal(
-            Config,
-            "the server is a node of a Redis Cluster",
-            "write redis+cluster://host,host,host, with some of its nodes",
-        ),
+        Some("cluster") if !is_node => {
+            refusal(Config, NODE, "write redis+cluster://host,host,host, with some of its nodes")
+        }
         Some("standalone") if is_node => refusal(Config, NO_NODE, NOT_THERE),
         Some("sentinel") => refusal(
             Config,
-            "the server is a Sentinel, which keeps no data",
+            SENTINEL,
             "write redis+sentinel://host,host,host/master, with all Sentinels and the master's name",
         ),
         _ => match field("role").as_deref() {

@@ -1,6 +1,6 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
-use leasehold_core::{AcquisitionId, Fence, LockName, Stamp, lease::LeaseState};
+use leasehold_core::{AcquisitionId, Fence, LockName, Stamp, StoreError, lease::LeaseState};
 use leasehold_watchdog::{HeldLease, Lost};
 use tokio::select;
 use tokio_util::sync::CancellationToken;
@@ -66,6 +66,11 @@ impl Lease {
     /// Returns for how long the lease may be believed without another renewal; zero when it is over.
     pub fn remaining(&self) -> Duration {
         self.0.remaining()
+    }
+
+    /// Returns why the last renewal failed, if none was confirmed since: where the lease expires, this is why.
+    pub fn renewal_error(&self) -> Option<StoreError> {
+        self.0.renewal_error()
     }
 
     /// Returns a future that borrows nothing, and resolves to how the lease ended when it is over.

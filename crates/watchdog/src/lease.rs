@@ -9,7 +9,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Fence, Instant, LockName, Mutex, Ttl,
+    AcquisitionId, Clock, Fence, Instant, LockName, Mutex, StoreError, Ttl,
     lease::{Expiry, Grant, LeaseEnd, LeaseRules, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd},
     outage::OutageWatch,
@@ -60,6 +60,8 @@ struct Life {
     /// Cancelled when the lease is over; made on demand.
     ended: Option<CancellationToken>,
     on_end: Option<OnEnd>,
+    /// Why a renewal failed, and until when the lease was believed then: a later renewal moves that.
+    failure: Option<(Instant, StoreError)>,
 }
 
 /// What hears how a lease ended, and why it was lost, if it was.
@@ -80,7 +82,8 @@ impl HeldLease {
             Renewing::Once | Renewing::Never => rules.fixed(renewing == Renewing::Once),
         };
         let closed_until = min_hold.map(|hold| since + hold);
-        let life = Mutex::new(Life { rules, closed_until, ended: None, on_end: None });
+        let life =
+            Mutex::new(Life { rules, closed_until, ended: None, on_end: None, failure: None });
         let outages = Arc::clone(outages);
         Arc::new(Self { turn, number, fence, since, outages, metrics, life })
     }
@@ -205,6 +208,20 @@ impl HeldLease {
             self.metrics.renewal_margin(belief.saturating_since(now), self.ttl());
         }
         state.is_held()
+    }
+
+    /// A renewal was not confirmed, for this reason.
+    pub(crate) fn not_renewed(&self, why: StoreError) {
+        if let Some(mut life) = self.life() {
+            life.failure = Some((life.rules.belief(), why.for_no_lock()));
+        }
+    }
+
+    /// Why the last renewal was not confirmed, if it was not.
+    pub fn renewal_error(&self) -> Option<StoreError> {
+        let life = self.life()?;
+        let (belief, why) = life.failure.as_ref()?;
+        (*belief == life.rules.belief()).then(|| why.clone())
     }
 
     /// The lease is lost for `reason`, unless it had ended before.

@@ -233,14 +233,20 @@ impl AnsweredBatch {
     /// Applies the answers, and returns the turns that are lost, and why.
     pub(crate) fn apply(self, now: Instant, watches: &Watches) -> Vec<(Arc<Grant>, LossReason)> {
         let Self { turns, sent_at, answers } = self;
-        let (mut answers, kind) = match answers {
-            Ok(answers) => (answers.into_iter(), StoreErrorKind::Indeterminate),
-            Err(error) => (Vec::new().into_iter(), error.kind()),
+        let (mut answers, failure) = match answers {
+            Ok(answers) => (answers.into_iter(), None),
+            Err(error) => (Vec::new().into_iter(), Some(error)),
         };
+        let kind = failure.as_ref().map_or(StoreErrorKind::Indeterminate, StoreError::kind);
         let (mut lost, mut attempts) = (Vec::new(), Vec::with_capacity(turns.len()));
         for (key, _) in turns {
             let lease = watches.holder(Watch(key));
-            let answer = answers.next().map_or(Err(kind), |one| one.map_err(|error| error.kind()));
+            let answer = answers.next();
+            let error = answer.as_ref().map_or(failure.as_ref(), |answer| answer.as_ref().err());
+            if let (Some(lease), Some(error)) = (&lease, error) {
+                lease.not_renewed(error.clone());
+            }
+            let answer = answer.map_or(Err(kind), |one| one.map_err(|error| error.kind()));
             // The answer is about the turn, so it counts for the lease that is held by now.
             match apply_one(lease.as_deref(), now, sent_at, &answer) {
                 Ok(attempt) => attempts.push((key, attempt)),

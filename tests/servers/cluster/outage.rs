@@ -37,3 +37,37 @@ async fn a_shard_that_dies_under_a_queue_is_told_as_an_outage() {
     }
     drop(guard);
 }
+
+/// The silence of a shard is that of its node, although others answer meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_silence_of_a_shard_is_told_from_its_beginning() {
+    const WAITS: usize = 5;
+    let cluster = RedisCluster::start();
+    let names = a_name_for_each();
+    let builder = patient::builder().command_timeout(Duration::from_millis(500));
+    let locks = builder.connect(&cluster.url()).await.expect("the Cluster has masters");
+    let down = RedisCluster::owner_of(&key(&names[0]));
+    cluster.kill(down);
+    let of_shard = (0..).map(|number| format!("counter-{number}"));
+    let of_shard = of_shard.filter(|name| RedisCluster::owner_of(&key(name)) == down);
+    let waits = of_shard.take(WAITS).enumerate().map(|(number, name)| {
+        let acquire = locks.lock(name).expect("a name").acquire();
+        let patience = Duration::from_millis(2_000 + 130 * number as u64);
+        tokio::spawn(acquire.wait(Duration::from_secs(300)).outage_patience(patience))
+    });
+    let waits: Vec<_> = waits.collect();
+    let other = locks.lock(&*names[1]).expect("a name");
+    while !waits.iter().all(tokio::task::JoinHandle::is_finished) {
+        other.acquire().await.expect("its shard answers").release().await.expect("it is held");
+        wait::a_moment().await;
+    }
+    for waited in waits {
+        match waited.await.expect("no panic") {
+            Err(AcquireError::Unavailable(outage)) => {
+                eprintln!("{outage}");
+                assert!(outage.silent_for >= Duration::from_millis(1_900), "{outage}");
+            }
+            other => panic!("its shard is dead, and yet {other:?}"),
+        }
+    }
+}

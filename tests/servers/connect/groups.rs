@@ -204,7 +204,7 @@ async fn a_login_that_one_master_of_a_cluster_refuses_is_told_at_once() {
     names(&error.to_string(), &["refused", &place]);
     let (kind, text) = refusal(patient::builder(), &cluster.url_with("app:s3cret@")).await;
     assert_eq!(kind, Some(StoreErrorKind::Config), "{text}");
-    names(&text, &[&place, "user and password"]);
+    names(&text, &[&place, "create the user there"]);
     // The control: it is the login.
     close(odd, "s3cret");
     use_lock(&builder().connect(&*cluster.url()).await.expect("all let it in")).await;

@@ -149,7 +149,9 @@ async fn a_master_that_is_a_replica_now_is_told_as_what_the_sentinels_will_mend(
 
 fn names_the_master(said: &str, port: Option<u16>) {
     let port = port.expect("a port");
-    let place = format!("(at 127.0.0.1:{port}, the master of redis+sentinel://");
+    let place = format!(
+        "(at 127.0.0.1:{port}, which the Sentinels name as the master of redis+sentinel://"
+    );
     assert!(said.contains(&place), "{said}");
 }
 

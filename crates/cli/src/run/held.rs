@@ -126,9 +126,12 @@ impl Held {
         )
     }
 
-    /// Why commands fail, if they do: an outage, or what the server refuses.
+    /// Why the lease that ends first was not renewed; or else why commands fail, if they do.
     fn failure(&self) -> String {
-        self.locks.health().error.map(|error| format!(": {error}")).unwrap_or_default()
+        let first = self.leases.iter().min_by_key(|lease| lease.remaining());
+        // Other nodes of a Cluster may be well.
+        let error = first.and_then(Lease::renewal_error).or_else(|| self.locks.health().error);
+        error.map(|error| format!(": {error}")).unwrap_or_default()
     }
 
     pub(super) fn is_held(&self) -> bool {

@@ -17,6 +17,7 @@ mod release;
 mod run;
 mod setups;
 mod support;
+mod told_by_others;
 mod top;
 mod topologies;
 mod windows;

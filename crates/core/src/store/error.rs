@@ -176,8 +176,8 @@ impl StoreError {
 
     /// The same error with something else to do about it.
     #[must_use]
-    pub fn with_remedy(mut self, remedy: &'static str) -> Self {
-        self.0.remedy = remedy.into();
+    pub fn with_remedy(mut self, remedy: impl Into<Cow<'static, str>>) -> Self {
+        self.0.remedy = shown(remedy.into());
         self
     }
 

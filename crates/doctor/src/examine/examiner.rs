@@ -3,8 +3,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures_util::future::{OptionFuture, join_all};
 use leasehold_core::{Clock, LockName, RuntimeId, StoreError};
 use leasehold_redis::{
-    ClusterMaster, Endpoint, MasterVerdict, RedisConfig, SentinelGroup, classify::classify_dial,
-    decide, decode::text, dial_once, hello, masters, of_named_master, preflight, probe, probe_in,
+    ClusterMaster, Endpoint, MasterVerdict, NAMED_MASTER, RedisConfig, SentinelGroup,
+    classify::classify_dial, decide, decode::text, dial_once, hello, masters, of_named_master,
+    preflight, probe, probe_in,
 };
 use redis::ConnectionInfo;
 
@@ -113,7 +114,8 @@ impl Examiner {
         let mut servers = Vec::new();
         if let MasterVerdict::Named(place) = decide(&votes, sentinels.all.len(), None) {
             let mut master = self.visit_at(&place, self.config.at(&place), self.probe()).await;
-            master.told = master.told.map_err(of_named_master);
+            let at = format!("{place}, {NAMED_MASTER}");
+            master.told = master.told.map_err(|error| of_named_master(error.from_endpoint(at)));
             servers.push(master);
             sentinels.master = Some(place);
         }

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 use leasehold_core::Replication;
-use leasehold_redis::{Endpoint, RedisConfig, decode::text};
+use leasehold_redis::{Endpoint, RedisConfig, decode::text, shared};
 use redis::{Value, cmd};
 
 use super::client::ServerClient;
@@ -122,8 +122,10 @@ pub(super) async fn cluster_node(
     info.add(&text(&told).ok_or(NotRead::Strange)?);
     let slots = client.ask(cmd("CLUSTER").arg("SLOTS")).await.ok();
     let place = Endpoint::of(config.address.info().addr());
-    let replicas = slots.zip(place).and_then(|(slots, place)| healthy_replicas(&slots, &place));
-    Ok(ClusterTold { info, replicas })
+    let told = slots.zip(place);
+    let replicas = told.as_ref().and_then(|(slots, place)| healthy_replicas(slots, place));
+    let shared = told.as_ref().and_then(|(slots, place)| shared(slots, place, false));
+    Ok(ClusterTold { info, replicas, shared })
 }
 
 /// How many replicas of a master are well: `CLUSTER SLOTS` has them behind their master.

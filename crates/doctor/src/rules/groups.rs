@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use leasehold_core::{QuorumSettings, StoreError};
 use leasehold_quorum::majority;
-use leasehold_redis::{DISAGREEING, UNKNOWN_NAME};
+use leasehold_redis::{DISAGREEING, ONE_EACH, UNKNOWN_NAME};
 
 use super::Case;
 use crate::{
@@ -45,6 +45,12 @@ pub(super) fn node_state(case: Case<'_>) -> Option<Finding> {
     let what = "the node serves no keys: its cluster_state is not ok";
     let cure = "see CLUSTER NODES there for nodes that fail, and slots without an owner";
     is_found.then(|| Finding::new(Danger, Topic::Cluster, &[], what, cure))
+}
+
+/// Whether each node has an address of its own. Of masters that share one, no server is examined.
+pub(super) fn one_address(case: Case<'_>) -> Option<Finding> {
+    let what = case.told.node.as_ref()?.as_ref().ok()?.shared.clone()?;
+    Some(Finding::new(Danger, Topic::Cluster, &[], what, ONE_EACH))
 }
 
 /// Whether a master of the Cluster is down, as a node knows.

@@ -43,7 +43,7 @@ pub(super) struct Case<'a> {
 /// A rule about one server.
 type Rule = fn(Case<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 25] = [
+const RULES: [Rule; 26] = [
     server::masters,
     server::connections,
     server::subscription,
@@ -59,6 +59,7 @@ const RULES: [Rule; 25] = [
     replicas::demoted,
     groups::full_coverage,
     groups::node_state,
+    groups::one_address,
     groups::slots_of_dead,
     groups::slots_of_silent,
     groups::boot_mark,

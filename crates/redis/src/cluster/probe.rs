@@ -10,16 +10,17 @@ use std::{
 
 use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, RedisError, Value, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, Value,
+    aio::MultiplexedConnection,
 };
 use tokio::{sync, task::JoinSet};
 
 use super::{
     choice::{Choice, Probe, choose, is_enough},
-    view::{View, unknown_node},
+    view::{ONE_EACH, View, shared, unknown_node},
 };
 use crate::{
-    classify::{NOT_THERE, classify_dial},
+    classify::{NOT_THERE, classify_dial, of_scheme},
     config::RedisConfig,
     durations::{NODE_REMEMBERED, PATIENCE},
     endpoint::Endpoint,
@@ -151,6 +152,8 @@ impl Prober {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(not_asked)) => {
                     let error = not_asked.for_now_if(known.view.is_some()).error;
+                    let is_tls = matches!(self.template.addr(), ConnectionAddr::TcpTls { .. });
+                    let error = of_scheme(is_tls, error);
                     // One that is out of reach may be back soon, whatever the others say.
                     if failed.as_ref().is_none_or(|_| error.kind().is_transient()) {
                         failed = Some(error);
@@ -249,6 +252,9 @@ async fn view_of(
     asked.cmd("CLUSTER").arg("INFO").cmd("CLUSTER").arg("SLOTS");
     let asked: Result<(Value, Value), RedisError> = asked.query_async(connection).await;
     let (info, slots) = asked.map_err(|error| no_view(first_of(error)))?;
+    if let Some(what) = shared(&slots, endpoint, true) {
+        return Err(StoreError::new(StoreErrorKind::Config, what, ONE_EACH).as_answer().into());
+    }
     View::read(&info, &slots, endpoint).ok_or_else(|| {
         let what = format!("the server at {endpoint} does not tell who owns the slots");
         StoreError::new(StoreErrorKind::Config, what, "use a server that imitates Redis fully")

@@ -103,14 +103,33 @@ fn owner(range: &Value, teller: &Endpoint) -> Option<(RangeInclusive<u16>, Endpo
 
 /// The nodes in the answer to `CLUSTER SLOTS` of the node at `teller`, by their ids.
 fn nodes(slots: &[Value], teller: &Endpoint) -> BTreeMap<String, Endpoint> {
+    few_nodes(slots, teller, usize::MAX)
+}
+
+/// The same of so many nodes of each range; the first one is the master.
+fn few_nodes(slots: &[Value], teller: &Endpoint, most: usize) -> BTreeMap<String, Endpoint> {
     let of_range = |range: &Value| match range {
         Value::Array(range) => {
-            range.iter().skip(2).filter_map(|node| named(node, teller)).collect()
+            range.iter().skip(2).take(most).filter_map(|node| named(node, teller)).collect()
         }
         _ => Vec::new(),
     };
     slots.iter().flat_map(of_range).collect()
 }
+
+/// What an answer to `CLUSTER SLOTS` of the node at `teller` says of an address that several nodes, or several
+/// masters, announce: connections lead to one of them, whichever is meant.
+pub fn shared(slots: &Value, teller: &Endpoint, are_masters: bool) -> Option<String> {
+    let Value::Array(slots) = slots else { return None };
+    let nodes = few_nodes(slots, teller, if are_masters { 1 } else { usize::MAX });
+    let at = |one: &Endpoint| nodes.values().filter(|other| *other == one).count();
+    let one = nodes.values().find(|one| at(one) > 1)?;
+    Some(format!("the Cluster announces one address, {one}, for {} nodes", at(one)))
+}
+
+/// What to do about it.
+pub const ONE_EACH: &str = "give each node an address of its own: correct its `cluster-announce-ip`, `cluster-announce-port` (with TLS \
+     `cluster-announce-tls-port`) or `cluster-announce-hostname`";
 
 /// The id of a node, and where it is.
 fn named(node: &Value, teller: &Endpoint) -> Option<(String, Endpoint)> {
@@ -214,6 +233,33 @@ mod tests {
         let node = |id: &&str| Value::Array(vec![bulk("h"), Value::Int(1), bulk(id)]);
         let range = [Value::Int(0), Value::Int(8)].into_iter().chain(ids.iter().map(node));
         vec![Value::Array(range.collect())]
+    }
+
+    #[test]
+    fn an_address_of_several_nodes_is_found() {
+        let teller = Endpoint { host: "t".into(), port: 9 };
+        let found =
+            |ranges: Vec<Value>, are_masters| shared(&Value::Array(ranges), &teller, are_masters);
+        let apart = || vec![range(0, 8, bulk("a"), 1), range(9, 16_383, bulk("b"), 2)];
+        assert_eq!((found(apart(), true), found(apart(), false)), (None, None));
+        // One master may have several ranges.
+        let again = vec![range(0, 8, bulk("a"), 1), range(10, 12, bulk("a"), 1)];
+        assert_eq!(found(again, true), None);
+        let node = |port, id| Value::Array(vec![bulk("a"), Value::Int(port), bulk(id)]);
+        let of = |first, nodes: &[Value]| {
+            Value::Array(
+                [Value::Int(first), Value::Int(first)].iter().chain(nodes).cloned().collect(),
+            )
+        };
+        let masters = vec![of(0, &[node(1, "x")]), of(1, &[node(1, "y")])];
+        let told = found(masters, true).unwrap();
+        assert!(told.contains("one address, a:1, for 2 nodes"), "{told}");
+        // A replica at the address of its master does no harm until it takes over.
+        let replica = || vec![of(0, &[node(1, "x"), node(1, "y")])];
+        assert!(found(replica(), true).is_none() && found(replica(), false).is_some());
+        // Who only imitates a Cluster may give no ids.
+        let nameless = vec![of(0, &[node(1, "")]), of(1, &[node(1, "")])];
+        assert_eq!(found(nameless, true), None);
     }
 
     #[test]

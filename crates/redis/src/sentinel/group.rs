@@ -16,12 +16,13 @@ use super::{
 };
 use crate::{
     address::SentinelGroup,
-    classify::{classify_dial, is_login},
+    classify::{NO_REDIS, classify_dial, is_login, is_of_login},
     config::RedisConfig,
     durations::SENTINEL_REFRESHES,
     endpoint::Endpoint,
     liveness::{Epoch, Epochs},
     not_dialed::{NotDialed, SHUT},
+    role::{NODE, SENTINEL},
     tls,
 };
 
@@ -168,16 +169,21 @@ impl Sentinels {
         if let Some((_, first)) = lasting.first()
             && (listed - lasting.len()) * 2 <= listed
         {
-            let alike = lasting.iter().filter(|(_, error)| error.what() == first.what());
-            let places: Vec<_> = alike.map(|(place, _)| place.as_str()).collect();
             let why = if answered == 0 { first.what() } else { alone(first) };
-            let what = format!("{why} (at {})", places.join(", "));
+            let what = with_places(why, first, &lasting);
             return StoreError::new(first.kind(), what, first.remedy().to_owned());
         }
         // One that is out of reach may be back soon, whatever the others say.
-        match passing.first().or_else(|| lasting.first()) {
-            Some((_, error)) if answered == 0 => error.clone(),
-            _ => open_question(answered, listed),
+        match (passing.first(), lasting.first()) {
+            _ if answered > 0 => open_question(answered, listed),
+            (Some((_, one)), Some((_, other))) if !one.is_ours() => {
+                let (what, other_what) = (with_places(one.what(), one, &passing), alone(other));
+                let what = format!("{what}; and {}", with_places(other_what, other, &lasting));
+                let remedy = format!("{}; {}", one.remedy(), other.remedy());
+                StoreError::new(one.kind(), what, remedy)
+            }
+            (Some((_, error)), _) | (None, Some((_, error))) => error.clone(),
+            (None, None) => open_question(answered, listed),
         }
     }
 
@@ -237,6 +243,13 @@ pub fn unreachable_one(config: &RedisConfig, error: &RedisError) -> StoreError {
     StoreError::new(failed.kind(), alone(&failed).to_owned(), failed.remedy().to_owned())
 }
 
+/// What is said of an error, and the Sentinels of which it is told alike.
+fn with_places(why: &str, of: &StoreError, told: &[&(&String, StoreError)]) -> String {
+    let alike = told.iter().filter(|(_, error)| error.what() == of.what());
+    let places: Vec<_> = alike.map(|(place, _)| place.as_str()).collect();
+    format!("{why} (at {})", places.join(", "))
+}
+
 /// Why one Sentinel did not answer: the same of all has a word before it.
 fn alone(failed: &StoreError) -> &str {
     let what = failed.what();
@@ -262,16 +275,29 @@ fn unreachable(config: &RedisConfig, error: &RedisError, is_master_known: bool) 
     if failed.is_ours() { told.ours() } else { told }
 }
 
-/// The same error of a connection to the master that Sentinels name: one word of the address is for both.
+/// Who names the address of a master.
+pub const NAMED_MASTER: &str = "which the Sentinels name as the master";
+
+/// The same error of a connection to the master that Sentinels name: one word of the address is for both, and
+/// another server may be there.
 pub fn of_named_master(error: StoreError) -> StoreError {
-    if error.kind() == StoreErrorKind::Config && tls::is_foreign(&error) {
-        error.with_remedy(BOTH_BY_TLS)
+    let remedy = if error.kind() == StoreErrorKind::Config && tls::is_foreign(&error) {
+        BOTH_BY_TLS.into()
     } else if error.remedy() == SHUT {
-        error.with_remedy(SHUT_OR_TLS)
+        SHUT_OR_TLS.into()
+    } else if is_of_login(&error) {
+        error.remedy().to_owned()
+    } else if error.kind() == StoreErrorKind::Config
+        && [NO_REDIS, NODE, SENTINEL].contains(&error.what())
+    {
+        return error.with_remedy(MONITOR);
     } else {
-        error
-    }
+        return error;
+    };
+    error.with_remedy(format!("{remedy}; or, if another server is the master, {MONITOR}"))
 }
+
+const MONITOR: &str = "have each Sentinel watch the right one: SENTINEL REMOVE NAME, then SENTINEL MONITOR NAME HOST PORT QUORUM";
 
 const BOTH_BY_TLS: &str = "Sentinels and servers are both reached by TLS, or neither: set `tls-port` and `tls-replication yes` at \
      both, so that the Sentinels name ports that speak TLS; without TLS, begin the address with redis";

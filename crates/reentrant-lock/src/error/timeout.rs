@@ -234,7 +234,7 @@ pub struct Unavailable {
     pub lock: LockName,
     /// How long the call tried.
     pub waited: Duration,
-    /// For how long no command of this runtime has been answered, for whatever lock. If
+    /// For how long no command of this runtime has been answered, for whatever lock, or none for this one. If
     /// [`answers_others`](Self::answers_others), for how long the commands for this lock have
     /// failed. It may have begun before the call.
     pub silent_for: Duration,

@@ -237,6 +237,10 @@ pub(crate) fn unavailable(
     // Without an outage, the commands about this lock alone have failed.
     let answers_others = outage.is_none() && failing.as_ref().is_some_and(heard_since);
     let (since, failed) = match (outage, &failing) {
+        // On a Cluster, others may have answered before the outage: the node of this lock did not.
+        (Some(outage), Some(Failing { silent_since: Some(since), failed, .. })) => {
+            (outage.since.min(*since), outage.unanswered.max((*failed).into()))
+        }
         (Some(outage), _) => (outage.since, outage.unanswered),
         (None, Some(failing)) if answers_others => (failing.since, failing.failed.into()),
         // What was sent is still on its way.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leasehold_testkit::RedisServer;
+use leasehold_testkit::{RedisCluster, RedisServer};
 
 use crate::support::{Finished, LOCK, Running, finished, leasehold, settled};
 
@@ -112,4 +112,28 @@ fn refused(server: &RedisServer, url: &str, options: &[&str], change: impl FnOnc
         running.has_ended().then_some(())
     });
     running.end().last_complaint(76).to_owned()
+}
+
+/// The other nodes answer, and only the one with the locks does not.
+#[test]
+fn a_node_of_a_cluster_that_dies_under_a_lease_is_told_as_the_cause_of_its_loss() {
+    let cluster = RedisCluster::start();
+    let folder = tempfile::tempdir().unwrap();
+    let owner = |name: &String| RedisCluster::owner_of(&format!("leasehold:{{{name}}}:lease")) == 0;
+    let names = (0..).map(|number| format!("jobs/{number}")).filter(owner);
+    let begin = |(ttl, name): (&&str, String)| {
+        let file = folder.path().join(ttl);
+        let script = format!("touch {}; exec sleep 100", file.display());
+        let mut command = leasehold(["run", "--ttl", ttl, &name, "--", "sh", "-c", &script]);
+        Running::begun(command.env("REDIS_URL", cluster.url()), &file)
+    };
+    let running: Vec<_> =
+        ["500ms", "1s", "2s", "3s", "4s", "6s"].iter().zip(names).map(begin).collect();
+    let node = format!("127.0.0.1:{}", cluster.servers()[0].port().unwrap());
+    cluster.kill(0);
+    for running in running {
+        let ended = running.end();
+        let text = ended.last_complaint(76);
+        assert!(text.contains("cannot connect") && text.contains(&node), "{text}");
+    }
 }

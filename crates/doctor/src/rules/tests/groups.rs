@@ -41,11 +41,24 @@ fn a_node_tells_of_what_is_down() {
         ("cluster_state:fail\r\ncluster_slots_fail:9", &[Danger, Danger][..]),
     ] {
         let mut told = healthy();
-        told.node = Some(Ok(ClusterTold { info: info(fields), replicas: Some(1) }));
+        told.node = Some(Ok(ClusterTold { info: info(fields), replicas: Some(1), shared: None }));
         let findings = find([node_state, slots_of_dead, slots_of_silent], &Scene::of(told));
         let severities: Vec<_> = findings.iter().map(|one| one.severity).collect();
         assert_eq!(severities, found, "{fields}");
     }
+}
+
+#[test]
+fn nodes_that_announce_one_address_are_told() {
+    let mut scene = Scene::of(healthy());
+    assert_eq!(find([one_address], &scene), [], "it is no node");
+    scene.told.node = Some(Ok(ClusterTold::default()));
+    assert_eq!(find([one_address], &scene), []);
+    let shared = Some("one address for 2 nodes".into());
+    scene.told.node = Some(Ok(ClusterTold { shared, ..ClusterTold::default() }));
+    let findings = find([one_address], &scene);
+    assert_eq!(seen(&findings), [(Severity::Danger, Topic::Cluster, "")]);
+    assert!(findings[0].cure.contains("cluster-announce-port"), "{}", findings[0]);
 }
 
 #[test]
