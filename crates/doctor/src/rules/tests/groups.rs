@@ -11,7 +11,7 @@ use crate::{
         ServerFacts, ServerTold, WatchedMaster,
     },
     rules::groups::{
-        boot_mark, full_coverage, node_state, quorum, sentinels, slots, slots_of_dead,
+        boot_mark, full_coverage, node_state, one_address, quorum, sentinels, slots, slots_of_dead,
         slots_of_silent,
     },
     tests::{Scene, group, healthy, info, seen, set},
