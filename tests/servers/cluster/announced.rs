@@ -61,8 +61,13 @@ async fn another_server_at_an_announced_port_is_told_as_such() {
         (plain.port().expect("a port"), "not a node of a Cluster"),
         (of_http, "does not speak Redis' protocol"),
     ] {
-        server.command(&["CONFIG", "SET", "cluster-announce-port", &other.to_string()]);
-        let told = || server.query::<String>(&["CLUSTER", "NODES"]).contains(&format!(":{other}@"));
+        // Redis 6.2 reads it when it starts.
+        server.set_for_restart("cluster-announce-port", &other.to_string());
+        server.restart();
+        let told = || {
+            server.query::<String>(&["CLUSTER", "NODES"]).contains(&format!(":{other}@"))
+                && server.query::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+        };
         wait::until("the port is announced", told).await;
         let who =
             format!("127.0.0.1:{other}/0, which the Cluster announces, as 127.0.0.1:{port} says");

@@ -43,14 +43,17 @@ fn port_of(server: &RedisServer) -> u16 {
     server.port().expect("a port")
 }
 
-/// Lets a node announce another port, and returns when all nodes tell it.
+/// Lets a node announce another port, and returns when all nodes tell it. Redis 6.2 reads the setting when it starts.
 fn announce(cluster: &RedisCluster, node: usize, port: u16) {
     let id: String = cluster.servers()[node].query(&["CLUSTER", "MYID"]);
-    cluster.servers()[node].command(&["CONFIG", "SET", "cluster-announce-port", &port.to_string()]);
+    cluster.servers()[node].set_for_restart("cluster-announce-port", &port.to_string());
+    cluster.kill(node);
+    cluster.revive(node);
     let tells = |server: &RedisServer| {
         let nodes: String = server.query(&["CLUSTER", "NODES"]);
-        let line = nodes.lines().find(|line| line.starts_with(&id)).map(str::to_owned);
-        line.is_some_and(|line| line.contains(&format!(":{port}@")))
+        let is_told = |line: &str| line.starts_with(&id) && line.contains(&format!(":{port}@"));
+        let is_up = server.query::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok");
+        is_up && nodes.lines().any(is_told) && !nodes.contains("fail")
     };
     settled(|| cluster.servers().iter().all(tells).then_some(()));
 }
@@ -75,6 +78,27 @@ fn one_address_of_several_nodes_of_a_cluster_is_told() {
     announce(&cluster, 1, port_of(&cluster.servers()[1]));
     announce(&cluster, 2, port_of(&cluster.servers()[2]));
     run(&url).well();
+}
+
+/// Each of two nodes announces the port of the other: it redirects to its own address.
+#[test]
+fn nodes_whose_addresses_are_swapped_are_told() {
+    let cluster = RedisCluster::start();
+    let [one, other] = [0, 1].map(|number| port_of(&cluster.servers()[number]));
+    announce(&cluster, 0, other);
+    announce(&cluster, 1, one);
+    let names_of = |master| {
+        let of = move |name: &String| {
+            RedisCluster::owner_of(&format!("leasehold:{{{name}}}:lease")) == master
+        };
+        (0..).map(|number| format!("jobs/{number}")).find(of).expect("some name")
+    };
+    let name = names_of(0);
+    let ended = asked(&cluster.url(), &["run", "--wait", "6s", &name, "--", "true"]);
+    names(
+        ended.complaint(69),
+        &["MOVED", "another node is at this address", "`cluster-announce-port`"],
+    );
 }
 
 /// It is fine until the replica takes over.
@@ -135,10 +159,16 @@ fn a_port_without_tls_that_a_cluster_with_tls_announces_is_told() {
     let asked = |url: &str, words: &[&str]| asked(url, &[&options[..], words].concat());
     let command = ["run", "--wait", "2s", LOCK, "--", "true"];
     let port = port_of(&plain).to_string();
-    for server in cluster.servers() {
-        server.command(&["CONFIG", "SET", "cluster-announce-tls-port", &port]);
+    for (number, server) in cluster.servers().iter().enumerate() {
+        server.set_for_restart("cluster-announce-port", &port);
+        server.set_for_restart("cluster-announce-tls-port", &port);
+        cluster.kill(number);
+        cluster.revive(number);
     }
-    // Each node tells of itself at once.
+    let is_up = |server: &RedisServer| {
+        server.query::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+    };
+    settled(|| cluster.servers().iter().all(is_up).then_some(()));
     let text = asked(&cluster.url(), &command).complaint(78).to_owned();
     names(&text, &["`cluster-announce-tls-port`"]);
 

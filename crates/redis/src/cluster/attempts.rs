@@ -77,7 +77,8 @@ impl<N: Send + Sync + 'static> Attempts<'_, N> {
             return Some(Err(ended(error, self.may_have_run)));
         };
         self.may_have_run |= error.kind() == StoreErrorKind::Indeterminate;
-        let error = not_run(&error);
+        let is_elsewhere = matches!(&redirect, Redirect::Moved { to, .. } if *to == node.endpoint);
+        let error = not_run(&error, if is_elsewhere { OTHER_NODE } else { REPLACED });
         let followed = match self.policy.redirected(redirect) {
             Learnt::Owner(endpoint) => self.topology.moved(self.policy.slot(), &endpoint),
             Learnt::Missed => {
@@ -101,11 +102,15 @@ fn ended(error: StoreError, may_have_run: bool) -> StoreError {
 }
 
 /// The error of a command that a node has refused because of its slot.
-fn not_run(refusal: &StoreError) -> StoreError {
-    const REMEDY: &str =
-        "the Cluster moves or replaces owners of slots; it is retried where the caller waits";
-    StoreError::new(StoreErrorKind::Definite, refusal.what().to_owned(), REMEDY).as_answer()
+fn not_run(refusal: &StoreError, remedy: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Definite, refusal.what().to_owned(), remedy).as_answer()
 }
+
+const REPLACED: &str =
+    "the Cluster moves or replaces owners of slots; it is retried where the caller waits";
+/// A node that names its own address as that of the owner.
+const OTHER_NODE: &str = "another node is at this address than the one that announces it: if that lasts, correct \
+     `cluster-announce-ip` and `cluster-announce-port` of both; it is retried where the caller waits";
 
 #[cfg(test)]
 mod tests {
