@@ -248,6 +248,25 @@ async fn a_store_that_lost_its_data_is_a_loss_at_the_next_renewal() {
     assert!(next.fence() > guard.fence());
 }
 
+/// What failed is a cause until a renewal is confirmed, and after the loss.
+#[tokio::test]
+async fn a_lease_knows_why_its_last_renewal_failed() {
+    let world = World::new();
+    let guard = world.runtime(1).lock(NAME).unwrap().acquire().await.unwrap();
+    assert_eq!(guard.renewal_error(), None);
+    let fails = || Rule::new(Fault::Fail(config())).on(CommandKind::Renew);
+    world.store.inject(fails().always());
+    world.pass(millis(3_334)).await;
+    assert_eq!(guard.renewal_error(), Some(config()));
+    world.store.heal();
+    world.pass(millis(3_334)).await;
+    assert!(guard.is_held() && guard.renewal_error().is_none());
+    world.store.inject(fails().always());
+    world.pass(secs(20)).await;
+    assert_eq!(guard.state(), LeaseState::Lost(LossReason::Expired));
+    assert_eq!(guard.renewal_error(), Some(config()));
+}
+
 /// `MaxHold` with the store out of reach: told in time here, and on the server by the ttl.
 #[tokio::test]
 async fn max_hold_is_told_without_the_server() {
