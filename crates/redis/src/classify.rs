@@ -107,10 +107,14 @@ pub fn classify_dial(error: &RedisError) -> StoreError {
 }
 
 /// The error of a process, or a machine, that has no file descriptors left, by the words of a failure: it is not
-/// the server's, and passes. What looks up an address tells another failure then, so a file is opened instead.
+/// the server's, and passes. What looks up an address tells another failure then, so files are opened instead: as
+/// many as may have been closed since, beside the look-up.
 pub(super) fn no_descriptors(words: &str) -> Option<StoreError> {
-    let opened =
-        || File::open("/dev/null").map_or_else(|error| error.to_string(), |_| words.into());
+    let open = |_| File::open("/dev/null");
+    let opened = || match (0..4).map(open).collect::<Result<Vec<_>, _>>() {
+        Ok(_) => words.to_owned(),
+        Err(error) => error.to_string(),
+    };
     let words = if words.contains(NO_ADDRESS) { opened() } else { words.to_owned() };
     let (_, whose, remedy) = NO_DESCRIPTORS.iter().find(|(code, ..)| words.contains(code))?;
     let what = format!("cannot connect to Redis: {whose} has no file descriptors left: {words}");

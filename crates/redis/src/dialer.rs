@@ -150,7 +150,9 @@ impl Dialer {
             let run = OptionFuture::from(one.map(|_| run_of(&mut other)));
             let set_up = async {
                 let set_up = self.login.set_up(&mut connection).await;
-                *asked.lock() = Some("INFO");
+                if !matches!(set_up, Ok(false)) {
+                    *asked.lock() = Some("INFO");
+                }
                 set_up
             };
             let (set_up, run) = join(set_up, run).await;

@@ -72,7 +72,7 @@ pub use credentials::{Credentials, CredentialsError, CredentialsFuture, Credenti
 pub use dialect::Dialect;
 pub use dialer::{Dialer, dial_once};
 pub use endpoint::Endpoint;
-pub use needed::needed;
+pub use needed::{needed, not_run};
 pub use one_master::{ONE_ADDRESS, run_in};
 pub use parts::{in_order, parts};
 pub use pool::RedisPool;

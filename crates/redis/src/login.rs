@@ -122,11 +122,12 @@ impl Login {
         if self.db == 0 { "CLIENT" } else { "SELECT or CLIENT" }
     }
 
-    /// Selects the database, and sets the name of the connection. A refusal of the name is ignored.
+    /// Selects the database, and sets the name of the connection. A refusal of the name is ignored. Returns
+    /// whether the answer is one to that, and not one to the command behind it: a proxy may swallow commands.
     pub(super) async fn set_up(
         &self,
         connection: &mut MultiplexedConnection,
-    ) -> Result<(), NotDialed> {
+    ) -> Result<bool, NotDialed> {
         if self.db != 0 {
             let select = redis::cmd("SELECT").arg(self.db).take();
             let selected = select.query_async::<Value>(connection).await;
@@ -135,7 +136,7 @@ impl Login {
         let name = redis::cmd("CLIENT").arg("SETNAME").arg(&self.client_name).take();
         match name.query_async::<Value>(connection).await {
             Err(error) if error.is_connection_dropped() => Err(not_dialed("CLIENT", error)),
-            _ => Ok(()),
+            told => Ok(!told.is_ok_and(|told| told != Value::Okay)),
         }
     }
 

@@ -4,7 +4,7 @@ use leasehold_core::{StoreError, StoreErrorKind::Definite};
 use redis::RedisError;
 
 use super::{
-    classify::{NO_COMMAND, SEE_LOG, classify},
+    classify::{NO_COMMAND, OUT_OF_REACH, SEE_LOG, classify},
     not_dialed::NotDialed,
 };
 
@@ -25,6 +25,18 @@ pub fn needed(command: &str, refused: StoreError) -> StoreError {
     let what = format!("{REFUSES} {command}, which {}: {words}", purpose(command));
     refused.lasting(what, NO_COMMAND)
 }
+
+/// The error of a script of the check at connect: of a refusal as [`needed`]; what is not answered names the command.
+#[must_use]
+pub fn not_run(command: &str, error: StoreError) -> StoreError {
+    if error.remedy() == OUT_OF_REACH && !error.is_answer() {
+        return error.without_answer_to(command).with_remedy(PASS_SCRIPTS);
+    }
+    needed(command, error)
+}
+
+/// What to do if a server that answers other commands does not answer a script.
+const PASS_SCRIPTS: &str = "let a proxy before the server pass EVAL and EVALSHA on, or go around it; else check server and network";
 
 /// The same of a command with which each connection begins.
 pub(super) fn not_dialed(command: &str, error: RedisError) -> NotDialed {

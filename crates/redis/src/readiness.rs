@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use leasehold_core::{Instant, LockName, Replication, StoreError, within};
+use leasehold_core::{
+    Instant, LockName, Replication, StoreError, StoreErrorKind, within, without_words,
+};
 use redis::{Cmd, Value, aio::MultiplexedConnection};
 use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
@@ -17,9 +19,10 @@ use super::{
     command::{LockCommand, Preamble},
     config::RedisConfig,
     connection::Connection,
+    decode::shown,
     dialect::Dialect,
     dialer::Dialer,
-    needed::needed,
+    needed::not_run,
     script::{ScriptCall, evaluate},
     scripts,
     subscriber::subscribe,
@@ -150,10 +153,10 @@ impl Readiness {
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         let sent = async {
             let by_text = trial.connection.call(call.with_body(), deadline).await;
-            by_text.map_err(|error| needed("EVAL", error))?;
+            by_text.map_err(|error| not_run("EVAL", error))?;
             let acks = self.acks.without_replicas();
             let called = trial.connection.call(call.waiting_for(acks), deadline).await;
-            let called = called.map_err(|error| needed("EVALSHA", error))?;
+            let called = called.map_err(|error| not_run("EVALSHA", error))?;
             refused(acks, &called).map_err(|error| self.dialer.named(error))
         };
         match sent.await {
@@ -188,7 +191,7 @@ impl Readiness {
 ///
 /// # Errors
 ///
-/// [`StoreError`] when the server refuses; none if it does not own the slot.
+/// [`StoreError`] when the server refuses, or what answers is not the script; none if it does not own the slot.
 ///
 /// # Cancel safety
 ///
@@ -205,9 +208,22 @@ pub async fn preflight(
     let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
     let call = if has_body { call.with_body() } else { call };
     let called = evaluate(connection, call, false, Duration::ZERO).await;
-    match called.map_err(|error| needed(call.verb(), classify(&error))) {
+    match called.map_err(|error| not_run(call.verb(), classify(&error))) {
         // The slot has moved meanwhile; the rights are checked before the slot.
-        Err(error) if !is_elsewhere(&error) => Err(error),
-        _ => Ok(()),
+        Err(error) if is_elsewhere(&error) => Ok(()),
+        called => ran(call.verb(), &called?.answer),
     }
+}
+
+/// Whether the answer is that of the script, and not of a proxy in its place.
+fn ran(command: &str, answer: &Value) -> Result<(), StoreError> {
+    if *answer == Value::BulkString(b"ok".into()) {
+        return Ok(());
+    }
+    let what = format!(
+        "the answer to {command} is not that of the script, but {}",
+        without_words(&shown(answer))
+    );
+    let remedy = "let a proxy before the server pass EVAL and EVALSHA on, or go around it";
+    Err(StoreError::new(StoreErrorKind::Corrupt, what, remedy))
 }

@@ -8,7 +8,7 @@ use leasehold::{
     error::{AcquireError, StoreErrorKind},
 };
 use leasehold_testkit::{
-    FaultProxy, RedisServer,
+    FaultProxy, RedisServer, Reply, ScriptedPeer,
     proxy::{Action, Rule},
 };
 
@@ -168,6 +168,40 @@ async fn a_command_that_a_proxy_swallows_is_named() {
         let silent = format!("HELLO was answered, and {command} was not answered in time");
         names(&text, &[&silent, "does not pass the command on"]);
         assert!(!text.contains("the address is right"), "{text}");
+    }
+}
+
+/// The answer to the next command comes in the place of its own.
+#[tokio::test]
+async fn a_command_that_is_swallowed_alone_is_named() {
+    for swallowed in ["CLIENT", "INFO"] {
+        let peer = ScriptedPeer::start(move |words| match &*words[0].to_uppercase() {
+            word if word == swallowed => Reply::Silence,
+            "HELLO" => Reply::hello("7.0.15", 3),
+            "INFO" => Reply::bulk("run_id:1"),
+            _ => Reply::ok(),
+        });
+        let peer = peer.await.expect("a port");
+        let builder = LockRuntime::builder().connect_timeout(Duration::from_secs(4));
+        let (kind, text) = refusal(builder, &peer.url()).await;
+        assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+        names(&text, &[&format!("HELLO was answered, and {swallowed} was not answered in time")]);
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_is_not_answered_is_told_by_its_command() {
+    let server = RedisServer::start();
+    for command in ["EVAL", "EVALSHA"] {
+        for action in [Action::Drop, Action::Cut] {
+            let proxy = FaultProxy::before(&server);
+            proxy.inject(Rule::new(action).containing(format!("\r\n{command}\r\n")).always());
+            let builder = LockRuntime::builder().command_timeout(Duration::from_secs(3));
+            let (kind, text) = refusal(builder, &proxy.url()).await;
+            assert_eq!(kind, Some(StoreErrorKind::Definite), "{text}");
+            let silent = format!("no answer to {command}: ");
+            names(&text, &[&silent, "let a proxy before the server pass EVAL and EVALSHA on"]);
+        }
     }
 }
 

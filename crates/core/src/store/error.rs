@@ -212,6 +212,13 @@ impl StoreError {
         self
     }
 
+    /// The same error of a command that was sent and has no answer, naming that command.
+    #[must_use]
+    pub fn without_answer_to(mut self, command: &str) -> Self {
+        self.0.what = format!("no answer to {command}: {}", self.0.what).into();
+        self
+    }
+
     /// The same error, naming the fenced resource of the gate.
     #[must_use]
     pub fn for_resource(mut self, resource: &str) -> Self {

@@ -51,9 +51,14 @@ impl ServerClient {
         redis::from_redis_value(self.ask(command).await?).map_err(|_| NotRead::Strange)
     }
 
+    /// Whether an answer is missing.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
     /// Waits for an answer until it is too late for it.
     pub(super) async fn in_time<T>(&self, answer: impl Future<Output = T>) -> Reading<T> {
-        if self.is_silent.load(Ordering::Relaxed) {
+        if self.is_silent() {
             return Err(NotRead::Silent);
         }
         let until = self.deadline.min(self.clock.now() + self.patience);

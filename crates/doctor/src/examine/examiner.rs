@@ -4,8 +4,10 @@ use futures_util::future::{OptionFuture, join_all};
 use leasehold_core::{Clock, LockName, RuntimeId, StoreError};
 use leasehold_redis::{
     ClusterMaster, Endpoint, MasterVerdict, NAMED_MASTER, RedisConfig, SentinelGroup,
-    classify::classify_dial, decide, decode::text, dial_once, hello, masters, of_named_master,
-    preflight, probe, probe_in,
+    classify::{self, classify_dial},
+    decide,
+    decode::text,
+    dial_once, hello, masters, not_run, of_named_master, preflight, probe, probe_in,
 };
 use redis::ConnectionInfo;
 
@@ -240,10 +242,13 @@ async fn run_scripts(
     channel: &str,
 ) -> Result<(), StoreError> {
     let mut connection = client.connection.clone();
+    if client.is_silent() {
+        return Err(unanswered());
+    }
     // Both EVAL and EVALSHA: the user may lack the right to one of them.
-    for has_body in [true, false] {
+    for (verb, has_body) in [("EVAL", true), ("EVALSHA", false)] {
         let tried = preflight(&mut connection, config, (probe, channel), has_body);
-        client.in_time(tried).await.map_err(|_| unanswered())??;
+        client.in_time(tried).await.map_err(|_| not_run(verb, classify::unanswered()))??;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{
     Answered, Batcher, Connection, Dialer, Greeting, MAX_COMMANDS, RedisConfig, RedisPool,
-    ScriptCall, Subscriptions, connection_number, in_order, needed, parts, scan_step,
+    ScriptCall, Subscriptions, connection_number, in_order, not_run, parts, scan_step,
 };
 use redis::Cmd;
 use tokio::runtime::Handle;
@@ -78,7 +78,7 @@ impl RedisNode {
         // Both EVAL and EVALSHA: the user may lack the right to one of them.
         for (verb, call) in [("EVAL", call.with_body()), ("EVALSHA", call)] {
             let called = batcher.connection().call(call, deadline).await;
-            called.map_err(|error| needed(verb, error).not_sent())?;
+            called.map_err(|error| not_run(verb, error).not_sent())?;
         }
         Ok(())
     }
