@@ -95,11 +95,16 @@ impl CliError {
 
 fn of_store(error: &StoreError) -> Cause {
     match error.kind() {
-        // Nobody gives this program another password while it runs.
-        _ if error.is_refused_login() => Cause::Config,
+        // Nobody gives this program another password while it runs, or more files.
+        _ if error.is_refused_login() || lacks_files(error) => Cause::Config,
         StoreErrorKind::Config | StoreErrorKind::Corrupt => Cause::Config,
         StoreErrorKind::Definite | StoreErrorKind::Indeterminate => Cause::Unreachable,
     }
+}
+
+/// Whether this process, or the machine, has no file descriptors left.
+fn lacks_files(error: &StoreError) -> bool {
+    error.what().contains("has no file descriptors left")
 }
 
 impl From<ConnectError> for CliError {
@@ -123,6 +128,7 @@ impl From<AcquireError> for CliError {
             AcquireError::Lost(_) => Cause::Lost,
             AcquireError::Options { .. } => Cause::Usage,
             AcquireError::Store(error) => of_store(error),
+            AcquireError::Unavailable(gone) if lacks_files(&gone.error) => Cause::Config,
             _ => Cause::Unreachable,
         };
         Self::new(cause, error)

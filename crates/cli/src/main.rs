@@ -19,9 +19,10 @@ mod show;
 mod top;
 mod words;
 
-use std::{env, process};
+use std::{env, panic::resume_unwind, process, thread};
 
 use clap::Parser;
+use nix::sys::resource::{Resource, getrlimit};
 
 use args::{ExitCode, Program, ProgramCommand, mistake};
 use ending::CliError;
@@ -33,6 +34,18 @@ fn main() -> process::ExitCode {
         // Helpers of a run: they are started often, and wait for their orders.
         Some(run::GUARD) => run::guard(),
         Some(run::STARTER) => run::start(words),
+        _ => on_large_stack(),
+    }
+}
+
+/// The least stack with which all commands have room to spare.
+const STACK: u64 = 1 << 20;
+
+/// Does it on a thread with a stack of its own if the caller's `ulimit -s` leaves too little.
+fn on_large_stack() -> process::ExitCode {
+    let is_small = getrlimit(Resource::RLIMIT_STACK).is_ok_and(|(limit, _)| limit < STACK);
+    match is_small.then(|| thread::Builder::new().spawn(perform)) {
+        Some(Ok(performing)) => performing.join().unwrap_or_else(|panic| resume_unwind(panic)),
         _ => perform(),
     }
 }

@@ -165,6 +165,40 @@ fn a_subscription_that_is_swallowed_is_told() {
 }
 
 #[test]
+fn a_proxy_that_answers_in_place_of_scripts_is_told() {
+    let server = RedisServer::builder().tcp().start();
+    for (command, answer) in [("EVAL", "+OK"), ("EVALSHA", "+OK"), ("EVAL", "$-1"), ("EVAL", ":1")]
+    {
+        let proxy = FaultProxy::before(&server);
+        let answers = Action::Answer(format!("{answer}\r\n").into_bytes());
+        proxy.inject(Rule::new(answers).containing(format!("\r\n{command}\r\n")).always());
+        let examined = finished(&mut leasehold(["--url", &proxy.url(), "doctor"]));
+        assert_eq!(examined.code, 2, "{examined:?}");
+        let answered = format!("the answer to {command} is not that of the script");
+        for words in ["danger: scripts", &answered, "let a proxy before the server"] {
+            assert!(examined.out.contains(words), "no {words:?}: {examined:?}");
+        }
+    }
+}
+
+#[test]
+fn a_script_that_is_swallowed_is_told_by_its_command() {
+    let server = RedisServer::builder().tcp().start();
+    for action in [Action::Drop, Action::Cut] {
+        let proxy = FaultProxy::before(&server);
+        proxy.inject(Rule::new(action).containing("\r\nEVAL\r\n").always());
+        let ended = finished(&mut leasehold(["--url", &proxy.url(), "health"]));
+        let text = ended.complaint(69);
+        assert!(text.contains("no answer to EVAL: ") && text.contains("proxy"), "{text}");
+        let examined = finished(&mut leasehold(["--url", &proxy.url(), "doctor"]));
+        assert_eq!(examined.code, 2, "{examined:?}");
+        for words in ["danger: scripts", "no answer to EVAL: ", "proxy"] {
+            assert!(examined.out.contains(words), "no {words:?}: {examined:?}");
+        }
+    }
+}
+
+#[test]
 fn a_server_with_one_connection_left_is_told() {
     let server = RedisServer::builder().tcp().start();
     let fields = server.query::<String>(&["INFO", "clients"]);
@@ -286,18 +320,32 @@ fn limited(limit: &str, words: &[&str]) -> Command {
 /// However few there are, a line says what to do about it.
 #[test]
 fn a_limit_of_open_files_is_told_with_what_raises_it() {
-    let server = RedisServer::start();
+    let server = RedisServer::builder().tcp().start();
+    // A name is looked up in files.
+    let named = server.url().replace("127.0.0.1", "localhost");
     for files in 4..20 {
-        for words in [&["health"][..], &["run", LOCK, "--", "true"]] {
-            let mut command = limited(&format!("ulimit -n {files}"), words);
-            let ended = finished(command.env("REDIS_URL", server.url()));
-            // Where another test has left a file open, the loader of the program may have none itself.
-            if ended.code == 0 || ended.err.contains("shared libraries") {
-                continue;
+        for words in [&["health"][..], &["ls"], &["run", "--wait", "1s", LOCK, "--", "true"]] {
+            for url in [&server.url(), &named] {
+                let mut command = limited(&format!("ulimit -n {files}"), words);
+                let ended = finished(command.env("REDIS_URL", url));
+                // Where another test has left a file open, the loader of the program may have none itself.
+                if ended.code == 0 || ended.err.contains("shared libraries") {
+                    continue;
+                }
+                let text = ended.complaint(78);
+                assert!(text.contains("ulimit -n"), "{files} {words:?}: {text}");
+                assert!(!text.contains("another address"), "{files} {words:?}: {text}");
             }
-            assert!(matches!(ended.code, 69 | 78), "{files} {words:?}: {ended:?}");
-            let text = ended.complaint(ended.code);
-            assert!(text.contains("ulimit -n"), "{files} {words:?}: {text}");
         }
+    }
+}
+
+/// A thread of its own has the stack.
+#[test]
+fn a_small_limit_of_the_stack_is_enough() {
+    let server = RedisServer::builder().arg("appendonly", "yes").start();
+    for words in [&["health"][..], &["ls"], &["doctor"], &["run", LOCK, "--", "true"]] {
+        let mut command = limited("ulimit -s 64", words);
+        finished(command.env("REDIS_URL", server.url())).well();
     }
 }
