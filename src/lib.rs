@@ -27,7 +27,7 @@ pub use leasehold_core::{
     lease::{LeaseEnd, LeaseState, LossReason},
 };
 #[doc(hidden)]
-pub use leasehold_core::{duration, is_printable, lease::HeardEnd, printable};
+pub use leasehold_core::{Ttl, duration, is_printable, lease::HeardEnd, printable};
 pub use leasehold_reentrant_lock::{
     Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, Footprint, Guard, Health, HolderInfo,
     Lease, ListedLock, LockList, Owner, QueuePosition, ReentrantLock, Released, ShutdownReport,

@@ -1,9 +1,9 @@
 #![expect(clippy::doc_markdown, reason = "these texts are the help that the program shows")]
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use leasehold::duration;
+use leasehold::{Ttl, duration, store::FenceSettings};
 
 use super::exit_code::ExitCode;
 
@@ -110,7 +110,7 @@ pub(crate) struct RunArgs {
     #[arg(
         long,
         value_name = "TIME",
-        value_parser = duration,
+        value_parser = ttl,
         default_value = "30s",
         hide_default_value = true
     )]
@@ -133,7 +133,7 @@ pub(crate) struct RunArgs {
     /// How long the server keeps the fence of a lock at least after its last use, 1h to 3650d; a lock for
     /// each job needs less memory with a short time, which has to be longer than any step of the server's
     /// clock [default: 7d]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = retention)]
     pub(crate) retention: Option<Duration>,
     /// How long the command may take to end after SIGTERM, before the lease ends; less than 49 % of the
     /// ttl [default: a third of the ttl, up to 10s]
@@ -154,6 +154,26 @@ pub(crate) struct RunArgs {
     /// The command and its arguments, behind --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Reads a ttl, so that one out of range is told as it was written.
+fn ttl(text: &str) -> Result<Duration, &'static str> {
+    let range = Ttl::MIN..=Ttl::MAX;
+    in_range(text, &range, "choose a time between 100ms and 24h")
+}
+
+/// The same of a retention.
+fn retention(text: &str) -> Result<Duration, &'static str> {
+    let range = FenceSettings::MIN_RETENTION..=FenceSettings::MAX_RETENTION;
+    in_range(text, &range, "choose a time between 1h and 3650d")
+}
+
+fn in_range(
+    text: &str,
+    range: &RangeInclusive<Duration>,
+    choose: &'static str,
+) -> Result<Duration, &'static str> {
+    duration(text).and_then(|time| range.contains(&time).then_some(time).ok_or(choose))
 }
 
 /// Lists the locks that somebody holds, or that are kept closed

@@ -20,6 +20,9 @@ use crate::{
 /// A lease that expired, without what may have caused it.
 const UNCONFIRMED: &str = "no renewal was confirmed in time";
 
+/// What only a `--once` has to heed of a release that is not confirmed.
+const AFTER_ONCE: &str = ", and after a once, let the storage refuse a second write";
+
 /// The leases of a run.
 #[derive(Debug)]
 pub(super) struct Held {
@@ -150,6 +153,7 @@ impl Held {
 
     /// Gives the locks back, after a command that has succeeded or not.
     pub(super) async fn end(self, succeeded: bool) -> Result<(), CliError> {
+        let is_once = matches!(self.guard, HeldGuard::Once(_));
         let released = match self.guard {
             HeldGuard::Locks(guard) => guard.release().await.map(drop),
             HeldGuard::Once(guard) if succeeded => guard.succeed().await,
@@ -165,7 +169,9 @@ impl Held {
             )),
             // That the server has not confirmed it is no failure of the command.
             Err(error) => {
-                tell(&error.to_string());
+                let text = error.to_string();
+                let text = if is_once { text } else { text.replace(AFTER_ONCE, "") };
+                tell(&text);
                 Ok(())
             }
         }

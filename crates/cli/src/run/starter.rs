@@ -52,6 +52,11 @@ pub(super) fn become_command(command: &mut Command) -> u8 {
     let program = command.get_program();
     let is_missing = error.kind() == ErrorKind::NotFound;
     let why = match interpreter(program).filter(|_| is_missing) {
+        Some(interpreter) if interpreter.ends_with('\r') => {
+            "its first line ends with a carriage return, which the system takes for a part of the interpreter's name: \
+             give the script line ends of Unix (LF)"
+                .into()
+        }
         Some(interpreter) => {
             format!("its interpreter {} is missing", printable(&interpreter))
         }

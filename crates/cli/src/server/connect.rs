@@ -68,6 +68,10 @@ fn with_login(
         return Ok((builder.credentials(read), address));
     }
     match (variable("REDIS_PASSWORD")?, user) {
+        // As of a secret that was made of a file.
+        (Some(password), _) if password.contains(['\r', '\n']) => {
+            Err(CliError::config("REDIS_PASSWORD has a line break: set it anew without one"))
+        }
         // As a part of the address it stays what it is: a wait that it is refused in ends.
         (Some(password), user) => {
             Ok((builder, address.with_credentials(&login(user.as_deref(), password))))

@@ -35,10 +35,27 @@ pub(super) fn in_file(path: &Path) -> Result<String, CliError> {
         return Err(unusable(OPTION, path, &what));
     }
     let password = password.trim_end_matches(['\r', '\n']);
-    if password.is_empty() {
-        return Err(unusable(OPTION, path, "is empty: write the password into it"));
+    match flaw(password) {
+        Some(what) => Err(unusable(OPTION, path, what)),
+        None => Ok(password.to_owned()),
     }
-    Ok(password.to_owned())
+}
+
+/// What makes a password other than the one that was meant: a server refuses it, and does not say why.
+fn flaw(password: &str) -> Option<&'static str> {
+    let is_blank = |edge: char| edge.is_whitespace();
+    if password.is_empty() {
+        return Some("is empty: write the password into it");
+    }
+    if password.starts_with('\u{feff}') {
+        return Some("begins with a byte order mark: save it as UTF-8 without one");
+    }
+    if password.contains(['\r', '\n']) {
+        return Some("has several lines: write the password alone into it");
+    }
+    (password.starts_with(is_blank) || password.ends_with(is_blank)).then_some(
+        "begins or ends with a blank: take it away, or give a password that has one by REDIS_PASSWORD",
+    )
 }
 
 fn unusable(option: &str, file: &Path, what: &str) -> CliError {
@@ -61,7 +78,30 @@ mod tests {
         assert!(in_file(Path::new("/dev/zero")).unwrap_err().text.contains("a device"));
         fs::write(&path, "x".repeat(65_537)).unwrap();
         assert!(in_file(&path).unwrap_err().text.contains("longer"));
-        fs::write(&path, " hush hush \r\n").unwrap();
-        assert_eq!(in_file(&path).unwrap(), " hush hush ");
+        for end in ["", "\n", "\r\n"] {
+            fs::write(&path, format!("hush hush{end}")).unwrap();
+            assert_eq!(in_file(&path).unwrap(), "hush hush");
+        }
+    }
+
+    /// As editors, `echo` and copies leave it behind.
+    #[test]
+    fn what_is_no_part_of_a_password_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        for (text, says) in [
+            ("\u{feff}hush\n", "byte order mark"),
+            ("hush \n", "a blank"),
+            ("hush\t", "a blank"),
+            (" hush", "a blank"),
+            ("hush\n \n", "several lines"),
+            ("app\r\nhush\r\n", "several lines"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let failure = in_file(&path).unwrap_err();
+            assert_eq!(failure.cause, Cause::Config);
+            assert!(failure.text.contains(says), "{text:?}: {}", failure.text);
+            assert!(!failure.text.contains("hush"), "{}", failure.text);
+        }
     }
 }

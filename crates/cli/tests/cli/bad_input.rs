@@ -44,8 +44,13 @@ fn arguments_that_are_not_understood_are_named() {
         (&["run", "}a", "--", "true"], "}a"),
         (&["run", &long, "--", "true"], "512"),
         (&["run", "--once", "1h", "a", "b", "--", "true"], "--once"),
-        (&["run", "--ttl", "1ms", LOCK, "--", "true"], "ttl"),
-        (&["run", "--ttl", "25h", LOCK, "--", "true"], "ttl"),
+        (&["run", "--ttl", "0s", LOCK, "--", "true"], "'0s' for '--ttl <TIME>': choose"),
+        (&["run", "--ttl", "25h", LOCK, "--", "true"], "between 100ms and 24h"),
+        (
+            &["run", "--retention", "0m", LOCK, "--", "true"],
+            "'0m' for '--retention <TIME>': choose",
+        ),
+        (&["run", "--retention", "3651d", LOCK, "--", "true"], "between 1h and 3650d"),
         (&["run", "--namespace", "a b", LOCK, "--", "true"], "namespace"),
     ] {
         let server_is_not_asked = Some("redis://127.0.0.1:1");

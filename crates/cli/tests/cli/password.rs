@@ -68,6 +68,22 @@ fn a_wrong_password_is_a_matter_of_configuration() {
     assert!(user.complaint(64).contains("REDIS_PASSWORD"));
 }
 
+/// The server would only say that it is wrong.
+#[test]
+fn what_is_no_part_of_a_password_is_told_before_the_login() {
+    let server = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "\u{feff}hush-hush\n").unwrap();
+    let words = ["--password-file", file.to_str().unwrap(), "health"];
+    let of_file = finished(leasehold(words).env("REDIS_URL", server.url()));
+    assert!(of_file.complaint(78).contains("begins with a byte order mark"), "{of_file:?}");
+    let mut health = leasehold(["health"]);
+    let of_variable =
+        finished(health.env("REDIS_URL", server.url()).env("REDIS_PASSWORD", "hush-hush\n"));
+    assert!(of_variable.complaint(78).contains("has a line break"), "{of_variable:?}");
+}
+
 #[test]
 fn a_password_in_the_command_line_is_refused() {
     let server = server();

@@ -52,12 +52,18 @@ fn a_missing_interpreter_is_named() {
 
     let (server, folder) = (RedisServer::start(), tempfile::tempdir().unwrap());
     let script = folder.path().join("script");
-    std::fs::write(&script, "#!/no/such/interpreter -x\necho run\n").unwrap();
-    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
-    let words = ["run", LOCK, "--", script.to_str().unwrap()];
-    let ended = finished(leasehold(words).env("REDIS_URL", server.url()));
-    let text = ended.complaint(127);
-    assert!(text.contains("its interpreter /no/such/interpreter is missing"), "{text}");
+    for (first, says) in [
+        ("#!/no/such/interpreter -x\n", "its interpreter /no/such/interpreter is missing"),
+        // As an editor on Windows writes it.
+        ("#!/bin/sh\r\n", "its first line ends with a carriage return"),
+    ] {
+        std::fs::write(&script, format!("{first}echo run\n")).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let words = ["run", LOCK, "--", script.to_str().unwrap()];
+        let ended = finished(leasehold(words).env("REDIS_URL", server.url()));
+        let text = ended.complaint(127);
+        assert!(text.contains(says), "{text}");
+    }
 }
 
 #[test]
