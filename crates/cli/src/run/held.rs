@@ -129,11 +129,11 @@ impl Held {
         )
     }
 
-    /// Why the lease that ends first was not renewed; or else why commands fail, if they do.
+    /// Why commands fail, if they do; or else why the lease that ends first was not renewed.
     fn failure(&self) -> String {
         let first = self.leases.iter().min_by_key(|lease| lease.remaining());
-        // Other nodes of a Cluster may be well.
-        let error = first.and_then(Lease::renewal_error).or_else(|| self.locks.health().error);
+        // Other nodes of a Cluster may be well: then nothing else fails.
+        let error = self.locks.health().error.or_else(|| first.and_then(Lease::renewal_error));
         error.map(|error| format!(": {error}")).unwrap_or_default()
     }
 
