@@ -5,7 +5,7 @@
 //! share it.
 
 pub use leasehold_core::{
-    FencePolicy, FenceSettings, MemoryStore,
+    FencePolicy, FenceSettings, MemoryStore, Mode,
     store::{Inspection, LeaseRecord, WaiterRecord},
 };
 

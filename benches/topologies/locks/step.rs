@@ -1,7 +1,7 @@
 use std::fmt;
 
 use leasehold_core::{
-    AcquisitionId, Fence, Replication,
+    AcquisitionId, Fence, Mode, Replication,
     store::{
         Acquire, AcquireAnswer, Ask, Heartbeats, Next, Release, ReleaseAnswer, RenewAnswer,
         Renewal, Renewals, Waiter,
@@ -130,6 +130,7 @@ impl Actors {
         let command = Acquire {
             name: lock.name.clone(),
             id,
+            mode: Mode::Write,
             ttl: self.ttl,
             watermark: None,
             label: self.label.clone(),
@@ -149,6 +150,7 @@ impl Actors {
         let number = lock.next();
         let next = next.map(|id| Next {
             id,
+            mode: Mode::Write,
             ttl: self.ttl,
             watermark: Some(fence),
             label: self.label.clone(),
@@ -163,7 +165,8 @@ impl Actors {
         let waiter = |lock: &mut Lock| {
             let heartbeat = beat(lock.next());
             let (name, id) = (lock.name.clone(), *lock.waiters.first().ok_or("nobody waits")?);
-            Ok(Waiter { name, id, ttl: self.ttl, watermark: None, keeps: false, heartbeat })
+            let (mode, ttl, watermark, keeps) = (Mode::Write, self.ttl, None, false);
+            Ok(Waiter { name, id, mode, ttl, watermark, keeps, heartbeat })
         };
         let batch = locks.iter_mut().map(waiter).collect::<Result<Vec<_>, Failure>>()?;
         let heartbeats = Heartbeats { batch, label: self.label.clone() };

@@ -39,7 +39,7 @@ pub use store::{
     FencePolicy, FenceSettings, LockStore, QuorumSettings, StoreError, StoreErrorKind,
 };
 pub use types::{
-    AcquisitionId, AcquisitionIdError, Class, Fence, FenceError, KnownHash, LockName, NameError,
-    NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError, Stamp,
-    StampError, Terms, Ttl, duration, is_printable, printable, without_words,
+    AcquisitionId, AcquisitionIdError, Class, Fence, FenceError, KnownHash, LockName, Mode,
+    NameError, NameMap, NamePattern, Namespace, Replication, RuntimeId, RuntimeLabel, SettingError,
+    Stamp, StampError, Terms, Ttl, duration, is_printable, printable, without_words,
 };

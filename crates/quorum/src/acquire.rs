@@ -5,13 +5,13 @@ use std::{
 
 use futures_util::future::join_all;
 use leasehold_core::{
-    AcquisitionId, Clock, Instant, LockName, Replication, StoreError, backoff,
+    AcquisitionId, Clock, Instant, LockName, Mode, Replication, StoreError, backoff,
     store::{Acquire, AcquireAnswer, Granted, Heartbeats, Place, Push, Waiter},
 };
 
 use super::{
     claims::{Candidate, Claim, ClaimGuard},
-    failure::still_tried,
+    failure::{no_readers, still_tried},
     node::{NodeCommand, QuorumNode, Word},
     pushes::publish,
     round::{Round, round},
@@ -34,6 +34,9 @@ pub(super) async fn acquire<N: QuorumNode>(
     deadline: Instant,
 ) -> Result<AcquireAnswer, StoreError> {
     quorum.check(command.ttl, command.acks)?;
+    if command.mode == Mode::Read {
+        return Err(no_readers());
+    }
     let claim = quorum.claims.enter(command.id);
     let candidate = Candidate { command, life };
     let turn = claim.turn(&*quorum.clock, deadline).await;
@@ -80,10 +83,10 @@ pub(super) async fn heartbeat<N: QuorumNode>(
     deadline: Instant,
 ) -> Vec<Result<AcquireAnswer, StoreError>> {
     let beat = async |waiter: &Waiter| {
-        let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
+        let Waiter { ref name, id, mode, ttl, watermark, keeps, heartbeat } = *waiter;
         let (wait, acks) = (Some(heartbeat), Replication::NONE);
         let (name, label) = (name.clone(), label.clone());
-        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+        let command = Acquire { name, id, mode, ttl, watermark, label, keeps, wait, acks };
         let answer = acquire(quorum, command, heartbeat.window(ttl), true, deadline).await;
         answer.map_err(|error| error.for_lock(&waiter.name))
     };

@@ -182,7 +182,8 @@ mod tests {
 
     use super::*;
     use leasehold_core::{
-        Fence, LockName, Replication, RuntimeId, RuntimeLabel, SystemClock, Ttl, store::Heartbeat,
+        Fence, LockName, Mode, Replication, RuntimeId, RuntimeLabel, SystemClock, Ttl,
+        store::Heartbeat,
     };
 
     fn id() -> AcquisitionId {
@@ -194,6 +195,7 @@ mod tests {
         let command = Acquire {
             name: LockName::new("a").unwrap(),
             id: id(),
+            mode: Mode::Write,
             ttl: Ttl::default(),
             watermark: Fence::try_from(watermark).ok(),
             label: RuntimeLabel::new("label"),

@@ -136,6 +136,15 @@ pub(crate) fn still_tried() -> StoreError {
     StoreError::new(StoreErrorKind::Indeterminate, what, "check the nodes and the network")
 }
 
+/// Readers who share a lease: a majority cannot tell when the last one is gone.
+// ADR 0050
+pub(crate) fn no_readers() -> StoreError {
+    not_served(
+        "a quorum has no readers",
+        "acquire the lock to write, or use one server, Sentinel or a Cluster",
+    )
+}
+
 /// Acknowledgements of replicas.
 pub(crate) fn no_replicas() -> StoreError {
     not_served(

@@ -1,7 +1,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError,
+    AcquisitionId, Fence, Instant, LockName, Mode, RuntimeLabel, StoreError,
     store::{
         ForceRelease, ForceReleaseAnswer, Inspection, LeaseRecord, Scan, ScanCursor, ScanPage,
         WaiterRecord,
@@ -106,6 +106,8 @@ fn inspection<N: QuorumNode>(
     let holds = most.iter().map(|lease| lease.holds).max().unwrap_or(1);
     Ok(Inspection::Held(LeaseRecord {
         id: lease.id,
+        mode: Mode::Write,
+        readers: Vec::new(),
         fence,
         // Nobody holds a lock that is only kept closed.
         holds: if lease.kept { 0 } else { holds },

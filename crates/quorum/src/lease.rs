@@ -169,9 +169,9 @@ pub(super) async fn release<N: QuorumNode>(
     let Release { name, id: _, fence: _, keep: _, next: Some(next) } = command else {
         return Ok(ended);
     };
-    let Next { id, ttl, watermark, label, keeps, heartbeat } = next;
+    let Next { id, mode, ttl, watermark, label, keeps, heartbeat } = next;
     let (wait, acks) = (Some(heartbeat), Replication::NONE);
-    let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+    let command = Acquire { name, id, mode, ttl, watermark, label, keeps, wait, acks };
     match acquire(quorum, command, heartbeat.window(ttl), false, deadline).await {
         Ok(AcquireAnswer::Granted(granted)) => Ok(ReleaseAnswer::NextGranted(granted)),
         Ok(AcquireAnswer::Queued(place)) => Ok(ReleaseAnswer::NextQueued(place)),

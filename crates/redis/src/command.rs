@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, FenceSettings, LockName, Replication, RuntimeId, RuntimeLabel, Ttl,
+    AcquisitionId, Fence, FenceSettings, LockName, Mode, Replication, RuntimeId, RuntimeLabel, Ttl,
     WITHDRAWAL_MARK,
     store::{Acquire, Hold, KeyScheme, Next, Release, Waiter, Withdraw},
 };
@@ -65,6 +65,7 @@ impl LockCommand {
         Self::Acquire(Acquire {
             name: name.clone(),
             id: AcquisitionId::new(RuntimeId::new(Uuid::nil()), 1),
+            mode: Mode::Write,
             ttl: Ttl::default(),
             watermark: None,
             label: RuntimeLabel::new("nobody"),
@@ -116,21 +117,25 @@ impl LockCommand {
     /// `asker_at`, `waiter_at` and `run` in `rest.lua`.
     fn write(&self, to: &mut Cmd) {
         match self {
-            Self::Acquire(Acquire { id, watermark: seen, wait: None, .. }) => {
-                begin(to, "try", *id).arg(watermark(*seen));
+            Self::Acquire(Acquire { id, mode, watermark: seen, wait: None, .. }) => {
+                begin(to, in_mode(*mode, "try", "read-try"), *id).arg(watermark(*seen));
             }
-            Self::Acquire(Acquire { id, watermark: seen, wait: Some(heartbeat), .. }) => {
-                begin(to, "acquire", *id).arg(watermark(*seen)).arg(heartbeat.number);
+            Self::Acquire(Acquire { id, mode, watermark: seen, wait: Some(heartbeat), .. }) => {
+                begin(to, in_mode(*mode, "acquire", "read-acquire"), *id)
+                    .arg(watermark(*seen))
+                    .arg(heartbeat.number);
             }
-            Self::Heartbeat(Waiter { id, watermark: seen, heartbeat, .. }, _) => {
-                begin(to, "heartbeat", *id).arg(watermark(*seen)).arg(heartbeat.number);
+            Self::Heartbeat(Waiter { id, mode, watermark: seen, heartbeat, .. }, _) => {
+                begin(to, in_mode(*mode, "heartbeat", "read-heartbeat"), *id)
+                    .arg(watermark(*seen))
+                    .arg(heartbeat.number);
             }
             Self::Release(release) => {
                 // Every field by its name: a new one has to be sent, too. `as` has the others of `next`.
                 let Release { name: _, id, fence, keep: _, next } = release;
                 match (release.keep_in_range(), next) {
                     (Some(keep), _) => begin(to, "keep", *id).arg(fence.get()).arg(millis(keep)),
-                    (None, Some(next)) => begin(to, "next", *id)
+                    (None, Some(next)) => begin(to, in_mode(next.mode, "next", "read-next"), *id)
                         .arg(fence.get())
                         .arg(next.id.to_stored())
                         .arg(watermark(next.watermark))
@@ -152,6 +157,14 @@ impl LockCommand {
 /// A watermark, or 0 for none.
 fn watermark(seen: Option<Fence>) -> u64 {
     seen.map_or(0, Fence::get)
+}
+
+/// The word of a command that asks, for a writer and for a reader.
+fn in_mode(mode: Mode, write: &'static str, read: &'static str) -> &'static str {
+    match mode {
+        Mode::Write => write,
+        Mode::Read => read,
+    }
 }
 
 fn begin<'a>(to: &'a mut Cmd, word: &str, id: AcquisitionId) -> &'a mut Cmd {
@@ -209,7 +222,7 @@ impl Dialect for Preamble {
     /// The fast path often serves a try or an end.
     fn quick_lock(command: &LockCommand) -> Option<&LockName> {
         let is_quick = match command {
-            LockCommand::Acquire(_) => true,
+            LockCommand::Acquire(acquire) => acquire.mode == Mode::Write,
             LockCommand::Release(release) => release.keep.is_none() && release.next.is_none(),
             LockCommand::Heartbeat(..) | LockCommand::Hold(_) | LockCommand::Withdraw(_) => false,
         };

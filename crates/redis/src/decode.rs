@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, LockName, StoreError, StoreErrorKind, Ttl, printable,
+    AcquisitionId, LockName, Mode, StoreError, StoreErrorKind, Ttl, printable,
     store::{
         AcquireAnswer, ForceReleaseAnswer, Granted, HoldAnswer, Inspection, LeaseRecord, Place,
         Push, ReleaseAnswer, RenewAnswer, WaiterRecord, WithdrawAnswer,
@@ -289,8 +289,11 @@ fn inspection(value: &Value) -> Result<Inspection, StoreError> {
 fn lease_record(reply: &ScriptReply<'_>) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
+    let readers = reply.read(11, readers)?;
     Ok(LeaseRecord {
         id: reply.read(4, id)?,
+        mode: readers.as_ref().map_or(Mode::Write, |_| Mode::Read),
+        readers: readers.unwrap_or_default(),
         fence: reply.parsed(5)?,
         holds: reply.parsed(6)?,
         remaining: reply.millis(1)?,
@@ -303,6 +306,15 @@ fn lease_record(reply: &ScriptReply<'_>) -> Result<LeaseRecord, StoreError> {
     })
 }
 
+/// The readers of a lock in the order of their ids; `None` inside if a writer has it.
+fn readers(value: &Value) -> Option<Option<Vec<AcquisitionId>>> {
+    match value {
+        Value::Int(0) => Some(None),
+        Value::Array(ids) => ids.iter().map(id).collect::<Option<_>>().map(Some),
+        _ => None,
+    }
+}
+
 fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<WaiterRecord>> {
     let Some(Value::Array(parts)) = list else { return None };
     let record = |waiter: &[Value]| {
@@ -312,9 +324,10 @@ fn waiter_records(list: Option<&Value>, server_micros: u64) -> Option<Vec<Waiter
         let ago = |then| Duration::from_micros(server_micros.saturating_sub(then));
         let (waiting_for, silent_for) = (ago(arrived), ago(heard));
         let label = printable(&text(&waiter[2])?).into_owned();
-        Some(WaiterRecord { id, label, waiting_for, silent_for })
+        let mode = if number(&waiter[4])? == 1 { Mode::Read } else { Mode::Write };
+        Some(WaiterRecord { id, mode, label, waiting_for, silent_for })
     };
-    parts.chunks_exact(4).map(record).collect()
+    parts.chunks_exact(5).map(record).collect()
 }
 
 pub(super) fn force_release(value: &Value) -> Result<ForceReleaseAnswer, StoreError> {

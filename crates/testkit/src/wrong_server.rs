@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, LockStore, MemoryStore, RuntimeId, RuntimeLabel,
+    AcquisitionId, Fence, Instant, LockName, LockStore, MemoryStore, Mode, RuntimeId, RuntimeLabel,
     seam::Part,
     store::{
         Acquire, AcquireAnswer, Ask, Command, Granted, Hold, Inspection, LeaseRecord, Listener,
@@ -185,9 +185,9 @@ impl WrongServer {
             return None;
         }
         let Renewal { name, id, fence, ttl, acks } = renewal.clone();
-        let (watermark, keeps, wait) = (Some(fence), false, None);
+        let (mode, watermark, keeps, wait) = (Mode::Write, Some(fence), false, None);
         let label = RuntimeLabel::new("re-created");
-        let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+        let acquire = Acquire { name, id, mode, ttl, watermark, label, keeps, wait, acks };
         match self.memory.ask(acquire, deadline).await {
             Ok(AcquireAnswer::Granted(granted)) => Some(granted.first),
             _ => None,

@@ -158,6 +158,7 @@ async fn a_repeat_counts_only_when_the_replica_has_the_first_copy() {
     let ask = |acks| Acquire {
         name: name.clone(),
         id: AcquisitionId::new(id, 1),
+        mode: leasehold_core::Mode::Write,
         ttl: Ttl::default(),
         watermark: None,
         label: label.clone(),

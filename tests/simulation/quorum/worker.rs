@@ -15,7 +15,7 @@ use leasehold::{
     time::{Clock, Instant},
 };
 use leasehold_core::{
-    AcquisitionId, Replication, RuntimeId, RuntimeLabel, StoreError, Ttl,
+    AcquisitionId, Mode, Replication, RuntimeId, RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     store::{
         Acquire, AcquireAnswer, Ask, Granted, Heartbeat, Heartbeats, Hold, Listener, Push, Release,
@@ -262,15 +262,16 @@ impl Worker {
         let wait = number.map(|number| Heartbeat { number, claim_window: self.ttl });
         let sent_at = self.local.now();
         let deadline = sent_at + PATIENCE * 3;
-        let (name, keeps, acks) = (lock.name.clone(), false, Replication::NONE);
+        let (name, mode) = (lock.name.clone(), Mode::Write);
+        let (keeps, acks) = (false, Replication::NONE);
         let answer: Result<AcquireAnswer, StoreError> = match wait {
             Some(heartbeat) if is_heartbeat => {
-                let batch = vec![Waiter { name, id, ttl, watermark, keeps, heartbeat }];
+                let batch = vec![Waiter { name, id, mode, ttl, watermark, keeps, heartbeat }];
                 let answers = self.store.ask(Heartbeats { batch, label }, deadline).await;
                 answers.and_then(|mut answers| answers.remove(0))
             }
             wait => {
-                let acquire = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+                let acquire = Acquire { name, id, mode, ttl, watermark, label, keeps, wait, acks };
                 self.store.ask(acquire, deadline).await
             }
         };

@@ -17,13 +17,13 @@ mod of_five {
 
 #[tokio::test]
 async fn what_needs_one_server_is_left_out() {
-    use Capability::{Line, PlainCounter, Replicas, Replication, Restart};
+    use Capability::{Line, PlainCounter, Readers, Replicas, Replication, Restart};
     let settings = FenceSettings::default;
     let three = QuorumOfThree::start(settings()).await.capabilities();
     for has in [three, QuorumOfFive::start(settings()).await.capabilities()] {
         for case in CASES.iter().filter(|case| !case.is_for(has)) {
             let is_of_one = |need: &Capability| {
-                matches!(need, Replication | Line | PlainCounter | Replicas | Restart)
+                matches!(need, Replication | Line | PlainCounter | Readers | Replicas | Restart)
             };
             assert!(case.needs.iter().any(is_of_one), "{case:?}");
         }

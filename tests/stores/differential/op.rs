@@ -1,12 +1,12 @@
-use leasehold_core::{AcquisitionId, LockName};
+use leasehold_core::{AcquisitionId, LockName, Mode};
 use leasehold_testkit::contract::{alice, bob, carol};
 use proptest::{collection::vec, prelude::*};
 
 /// How many locks a sequence is about.
 pub(crate) const NAMES: usize = 3;
 
-/// How many acquisitions a sequence has, three of each runtime.
-const IDS: usize = 9;
+/// How many acquisitions a sequence has, four of each runtime.
+const IDS: usize = 12;
 
 /// A fence as a sequence names it: so many grants back from the newest that the name has seen.
 pub(crate) type Back = Option<usize>;
@@ -46,6 +46,11 @@ pub(crate) fn id(index: usize) -> AcquisitionId {
     let of_runtime: [fn(u64) -> AcquisitionId; 3] = [alice, bob, carol];
     let number = u64::try_from(index / 3).expect("a small number") + 9;
     of_runtime[index % 3](number)
+}
+
+/// Every other acquisition of a runtime is that of a reader.
+pub(crate) fn mode(index: usize) -> Mode {
+    if index / 3 % 2 == 0 { Mode::Write } else { Mode::Read }
 }
 
 pub(crate) fn names() -> [LockName; NAMES] {

@@ -11,7 +11,7 @@ use leasehold_testkit::contract::{Calls, PushLog, StoreUnderTest};
 
 use super::{
     answer::Answer,
-    op::{NAMES, Named, Op, Waiting, id, names},
+    op::{NAMES, Named, Op, Waiting, id, mode, names},
     tokens::Tokens,
 };
 
@@ -78,7 +78,7 @@ impl<'a> Side<'a> {
         // A claim window that is cut down to it ends beside the half hours, too; and no half hour is
         // over while Redis keeps a counter for an eighth longer than it must.
         let ttl = Ttl::new(HALF_HOUR * 3 + HALF_HOUR / 2).expect("a ttl");
-        let calls = self.calls(name).keeping(waiting.keeps);
+        let calls = self.calls(name).to(mode(waiting.id)).keeping(waiting.keeps);
         calls.waiter(id(waiting.id), ttl, watermark, heartbeat)
     }
 
@@ -86,14 +86,14 @@ impl<'a> Side<'a> {
         Ok(match *op {
             Op::Acquire { name, id: by, ttl: time, seen, keeps } => {
                 let watermark = self.tokens[name].watermark(seen);
-                let calls = self.calls(name).keeping(keeps);
+                let calls = self.calls(name).to(mode(by)).keeping(keeps);
                 let answer = calls.acquire(id(by), ttl(time), watermark).await?;
                 self.acquired(name, &answer)
             }
             Op::Wait { name, waiting } => {
                 let Waiter { id, ttl, watermark, keeps, heartbeat, .. } =
                     self.waiter(name, waiting);
-                let calls = self.calls(name).keeping(keeps);
+                let calls = self.calls(name).to(mode(waiting.id)).keeping(keeps);
                 let answer = calls.wait(id, ttl, watermark, heartbeat).await?;
                 self.acquired(name, &answer)
             }
@@ -225,10 +225,13 @@ impl<'a> Side<'a> {
                 let rank = self.tokens[name].rank(lease.fence);
                 let (id, holds, label) = (lease.id, lease.holds, &lease.label);
                 let (kept, keeps) = (lease.kept, lease.keeps);
-                let words = format!("{id} {rank} holds {holds} {label} kept {kept} keeps {keeps}");
+                let readers = &lease.readers;
+                let words = format!(
+                    "{id} {rank} holds {holds} {label} kept {kept} keeps {keeps} {readers:?}"
+                );
                 let mut all = Answer { words, times: vec![lease.remaining, lease.held_for] };
                 for waiter in &lease.waiters {
-                    let words = format!("{} {}", waiter.id, waiter.label);
+                    let words = format!("{} {:?} {}", waiter.id, waiter.mode, waiter.label);
                     all.and(Answer::timed(words, waiter.silent_for));
                 }
                 all

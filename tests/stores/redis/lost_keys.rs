@@ -170,6 +170,7 @@ impl Case<'_> {
         let label = leasehold_core::RuntimeLabel::of_process("test");
         let next = Next {
             id: alice(2),
+            mode: leasehold_core::Mode::Write,
             ttl: ttl(60),
             watermark: Some(fence),
             label,

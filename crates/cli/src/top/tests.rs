@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{
     ListedLock, LockName,
     graph::WaitGraph,
-    store::{LeaseRecord, WaiterRecord},
+    store::{LeaseRecord, Mode, WaiterRecord},
     time::Instant,
 };
 
@@ -20,12 +20,15 @@ pub(super) fn lock(name: &str, held: u64, waits: &[u64]) -> ListedLock {
     const ID: &str = "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d:1";
     let waiter = |seconds: &u64| WaiterRecord {
         id: ID.parse().unwrap(),
+        mode: Mode::Write,
         label: "waiter".into(),
         waiting_for: Duration::from_secs(*seconds),
         silent_for: Duration::ZERO,
     };
     let lease = LeaseRecord {
         id: ID.parse().unwrap(),
+        mode: Mode::Write,
+        readers: Vec::new(),
         fence: 7_u64.try_into().unwrap(),
         holds: 1,
         remaining: Duration::from_secs(30),

@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -7,22 +7,33 @@ use crate::{
     clock::Instant,
     durations::QUEUE_SPARE,
     store::Heartbeat,
-    types::{AcquisitionId, Fence, LockName, NameMap, RuntimeId, RuntimeLabel, Ttl},
+    types::{AcquisitionId, Fence, LockName, Mode, NameMap, RuntimeId, RuntimeLabel, Ttl},
 };
+
+/// How many places of a queue a script looks at.
+const WALKED: usize = 256;
 
 /// The state of one name; parts that have expired count as absent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
+    /// The last lease; it may have expired.
     pub(super) lease: Option<LeaseRow>,
+    pub(super) readers: Readers,
     pub(super) counter: Option<CounterRow>,
     queue: Queue,
     withdrawn: Vec<(AcquisitionId, Instant)>,
 }
 
-/// A lease, as the text of the same name in Redis.
+/// Those who share the lease of readers, and until when each of them has it. It is empty only if it was lost.
+pub(crate) type Readers = BTreeMap<AcquisitionId, Instant>;
+
+/// A lease, as the text of the same name in Redis: that of a writer, or one that readers share. That lives as
+/// long as one of them.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseRow {
+    /// Of readers: who opened it.
     pub(crate) id: AcquisitionId,
+    pub(crate) mode: Mode,
     pub(crate) fence: Fence,
     pub(crate) last: Fence,
     pub(crate) holds: u32,
@@ -55,10 +66,19 @@ pub(crate) struct CounterRow {
 
 impl Row {
     pub(crate) fn lease(&mut self, now: Instant) -> Option<&mut LeaseRow> {
-        if self.lease.as_ref().is_some_and(|lease| lease.ends <= now) {
-            self.lease = None;
-        }
-        self.lease.as_mut()
+        self.lease.as_mut().filter(|lease| lease.ends > now)
+    }
+
+    /// The mode of the last lease, if that is still known.
+    pub(crate) fn last_mode(&self, now: Instant) -> Option<Mode> {
+        let is_known = self.counter(now).is_some();
+        self.lease.as_ref().filter(|_| is_known).map(|lease| lease.mode)
+    }
+
+    /// Until when an acquisition shares the lease of readers.
+    pub(crate) fn reader(&mut self, now: Instant, id: AcquisitionId) -> Option<&mut Instant> {
+        self.lease(now).filter(|lease| lease.mode == Mode::Read)?;
+        self.readers.get_mut(&id).filter(|ends| **ends > now)
     }
 
     pub(crate) fn queue(&mut self, now: Instant) -> &mut Queue {
@@ -91,6 +111,7 @@ impl Row {
             Part::Queue => self.queue = Queue::default(),
             Part::Waiters => self.queue.forget_lives(),
             Part::Marks => self.withdrawn.clear(),
+            Part::Readers => self.readers.clear(),
         }
     }
 
@@ -119,6 +140,8 @@ pub enum Part {
     Waiters,
     /// The marks of withdrawn acquisitions.
     Marks,
+    /// Who shares the lease of readers.
+    Readers,
 }
 
 /// The rows of all names; a row goes when nothing of it is left. Instants here are times since the Unix epoch, as
@@ -183,7 +206,7 @@ impl Keyspace {
     }
 }
 
-/// The runtimes that wait for a name, in the order of their arrival; one place for each.
+/// The runtimes that wait for a name, in the order of their arrival; one place for each and mode.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
     places: VecDeque<PlaceRow>,
@@ -194,6 +217,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Clone)]
 pub(crate) struct PlaceRow {
     pub(crate) id: AcquisitionId,
+    pub(crate) mode: Mode,
     pub(crate) ttl: Ttl,
     pub(crate) heartbeat: u64,
     /// When it queued.
@@ -208,7 +232,7 @@ pub(crate) struct PlaceRow {
 impl PlaceRow {
     /// The place of an acquisition with this heartbeat, not heard yet.
     pub(crate) fn new(
-        id: AcquisitionId,
+        (id, mode): (AcquisitionId, Mode),
         ttl: Ttl,
         watermark: Option<Fence>,
         label: &RuntimeLabel,
@@ -217,6 +241,7 @@ impl PlaceRow {
     ) -> Self {
         Self {
             id,
+            mode,
             ttl,
             heartbeat: heartbeat.number,
             arrived: Instant::default(),
@@ -226,6 +251,21 @@ impl PlaceRow {
             label: label.clone(),
             keeps,
         }
+    }
+
+    /// Who has the place: a runtime has one for each mode.
+    pub(crate) fn seat(&self) -> (RuntimeId, Mode) {
+        (self.id.runtime(), self.mode)
+    }
+
+    /// Whether nobody joins readers with this fence from behind it: a writer, or a reader that has seen a greater
+    /// fence.
+    pub(crate) fn bars(&self, fence: Fence) -> bool {
+        self.mode == Mode::Write || self.watermark > Some(fence)
+    }
+
+    fn is_known(&self) -> bool {
+        !self.window.is_zero()
     }
 
     /// Whether the waiter was heard within its claim window.
@@ -247,19 +287,18 @@ impl Queue {
         if self.places.is_empty() { Instant::default() } else { self.ends }
     }
 
-    /// Whether a runtime other than this one has a place, live or dead.
-    pub(crate) fn has_others(&self, runtime: RuntimeId) -> bool {
-        self.places.iter().any(|place| place.id.runtime() != runtime)
+    /// Whether somebody else than these has a place, live or dead.
+    pub(crate) fn has_others(&self, than: impl Fn((RuntimeId, Mode)) -> bool) -> bool {
+        self.places.iter().any(|place| !than(place.seat()))
     }
 
-    /// The place of a runtime, unless only its rank is known.
-    pub(crate) fn of(&self, runtime: RuntimeId) -> Option<&PlaceRow> {
-        let is_known = |place: &&PlaceRow| !place.window.is_zero();
-        self.places.iter().find(|place| place.id.runtime() == runtime).filter(is_known)
+    /// The place of a runtime in a mode, unless only its rank is known.
+    pub(crate) fn of(&self, seat: (RuntimeId, Mode)) -> Option<&PlaceRow> {
+        self.places.iter().find(|place| place.seat() == seat).filter(|place| place.is_known())
     }
 
     pub(crate) fn place(&self, id: AcquisitionId) -> Option<&PlaceRow> {
-        self.of(id.runtime()).filter(|place| place.id == id)
+        self.places.iter().find(|place| place.id == id).filter(|place| place.is_known())
     }
 
     /// How many places stand before that of an acquisition, live or dead.
@@ -272,12 +311,42 @@ impl Queue {
         self.places.iter().take(first).filter(move |place| place.is_live(now))
     }
 
-    /// The first live place; dead ones before it are removed.
-    pub(crate) fn head(&mut self, now: Instant) -> Option<&PlaceRow> {
+    /// Removes the dead places before the first live one.
+    pub(crate) fn forget_dead(&mut self, now: Instant) {
         while self.places.front().is_some_and(|place| !place.is_live(now)) {
             self.places.pop_front();
         }
-        self.places.front()
+    }
+
+    /// Who is granted the free lock: all live readers, or the first live writer. After a writer these are the
+    /// readers, after readers the writer, if there is one; otherwise the first in line decides.
+    pub(crate) fn next(&self, now: Instant, last_mode: Option<Mode>) -> Vec<PlaceRow> {
+        let (readers, mut writers): (Vec<_>, Vec<_>) =
+            self.live(now, WALKED).cloned().partition(|place| place.mode == Mode::Read);
+        let reads_first = match last_mode {
+            Some(last) => last == Mode::Write,
+            None => self.live(now, WALKED).next().is_some_and(|head| head.mode == Mode::Read),
+        };
+        writers.truncate(1);
+        let [first, second] = if reads_first { [readers, writers] } else { [writers, readers] };
+        if first.is_empty() { second } else { first }
+    }
+
+    /// Whether one that only tries passes nobody who waits for the free lock. Readers pass readers.
+    pub(crate) fn admits(&self, now: Instant, asker: &PlaceRow) -> bool {
+        let both_read = |place: &PlaceRow| (place.mode, asker.mode) == (Mode::Read, Mode::Read);
+        let stands = |place: &PlaceRow| place.id == asker.id;
+        self.live(now, WALKED).all(|place| both_read(place) && !stands(place))
+    }
+
+    /// The live places before the first one that keeps others from joining readers with this fence.
+    pub(crate) fn unbarred(&self, now: Instant, fence: Fence) -> impl Iterator<Item = &PlaceRow> {
+        self.live(now, WALKED).take_while(move |place| !place.bars(fence))
+    }
+
+    /// Whether a live place before that of an acquisition keeps it from joining readers with this fence.
+    pub(crate) fn is_barred(&self, now: Instant, id: AcquisitionId, fence: Fence) -> bool {
+        self.live(now, WALKED).take_while(|place| place.id != id).any(|place| place.bars(fence))
     }
 
     pub(crate) fn remove(&mut self, mut matches: impl FnMut(&PlaceRow) -> bool) {
@@ -310,8 +379,8 @@ impl Queue {
             self.ends = now + place.window;
         }
         // A place that has lost its heartbeat is queued again, as in Redis.
-        let is_over = |other: &PlaceRow| other.id != id || other.window.is_zero();
-        self.remove(|other| other.id.runtime() == id.runtime() && is_over(other));
+        let is_over = |other: &PlaceRow| other.id != id || !other.is_known();
+        self.remove(|other| other.seat() == place.seat() && is_over(other));
         match self.places.iter_mut().find(|other| other.id == id) {
             None => self.places.push_back(place),
             Some(stored) => {

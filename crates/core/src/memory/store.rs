@@ -97,8 +97,8 @@ impl MemoryStore {
             }
             Command::Heartbeat(Heartbeats { batch, label }) => {
                 let wait = |waiter: &Waiter| {
-                    let Waiter { ref name, id, ttl, watermark, keeps, heartbeat } = *waiter;
-                    let asker = PlaceRow::new(id, ttl, watermark, &label, keeps, heartbeat);
+                    let Waiter { ref name, id, mode, ttl, watermark, keeps, heartbeat } = *waiter;
+                    let asker = PlaceRow::new((id, mode), ttl, watermark, &label, keeps, heartbeat);
                     self.apply(name, |step| step.wait(&asker))
                 };
                 batch.iter().map(wait).collect::<Vec<_>>().into()

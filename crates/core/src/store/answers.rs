@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::types::{AcquisitionId, Fence, LockName};
+use crate::types::{AcquisitionId, Fence, LockName, Mode};
 
 /// The answer to [`Acquire`](super::Acquire).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +135,8 @@ pub enum Inspection {
 pub struct WaiterRecord {
     /// The acquisition that waits.
     pub id: AcquisitionId,
+    /// Whether it waits to write, or to read.
+    pub mode: Mode,
     /// The label of its runtime.
     pub label: String,
     /// How long ago it queued, by the server's clock.
@@ -146,8 +148,12 @@ pub struct WaiterRecord {
 /// A lease as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// The acquisition that holds the lock.
+    /// The acquisition that holds the lock; of readers, the one that opened their phase.
     pub id: AcquisitionId,
+    /// Whether a writer holds it, or readers do.
+    pub mode: Mode,
+    /// The readers, by their ids; at most 128.
+    pub readers: Vec<AcquisitionId>,
     /// The first token of its grant; that of the present holder's lease may be greater.
     pub fence: Fence,
     /// The nested holds; 0 when the lease is only kept closed.
@@ -192,8 +198,8 @@ pub enum Push {
         /// The first token of its grant.
         fence: Fence,
     },
-    /// Another runtime waits for a lock that this runtime keeps; the first in the queue repeats it
-    /// with its heartbeats.
+    /// Another runtime waits for a lock that this runtime keeps, or a writer for one that it reads; the first of
+    /// them in the queue repeats it with its heartbeats.
     Wanted {
         /// The lock.
         name: LockName,

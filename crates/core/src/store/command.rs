@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     lease::HoldUpdate,
-    types::{AcquisitionId, Fence, LockName, Replication, RuntimeLabel, Ttl},
+    types::{AcquisitionId, Fence, LockName, Mode, Replication, RuntimeLabel, Ttl},
 };
 
 /// What a runtime asks of a store. It owns its words, so it can wait, travel with others, and be sent
@@ -177,6 +177,8 @@ pub struct Acquire {
     pub name: LockName,
     /// The acquisition; its id is never used for another.
     pub id: AcquisitionId,
+    /// Whether it asks to write, or to read with others. A quorum refuses readers.
+    pub mode: Mode,
     /// How long the lease lives without renewal.
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
@@ -228,6 +230,8 @@ pub struct Waiter {
     pub name: LockName,
     /// Who waits.
     pub id: AcquisitionId,
+    /// Whether it asks to write, or to read; see [`Acquire::mode`].
+    pub mode: Mode,
     /// How long the lease lives once it is renewed.
     pub ttl: Ttl,
     /// The largest token that the asking runtime has seen for this name.
@@ -238,7 +242,7 @@ pub struct Waiter {
     pub heartbeat: Heartbeat,
 }
 
-/// Sets the absolute number of holds of a lease, and extends it; never grants.
+/// Sets the absolute number of holds of a lease, and extends it; never grants. A store keeps no holds of readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The lock.
@@ -265,7 +269,7 @@ pub struct Release {
     /// The first token of its grant.
     pub fence: Fence,
     /// The lease ends, but the lock stays closed for exactly this long, once, and is granted to nobody; stores
-    /// take it from [`Release::keep_in_range`].
+    /// take it from [`Release::keep_in_range`]. Ignored for a reader.
     pub keep: Option<Duration>,
     /// The next acquisition of the same runtime, to queue behind the others. Ignored with `keep`.
     pub next: Option<Next>,
@@ -276,6 +280,8 @@ pub struct Release {
 pub struct Next {
     /// The acquisition; never used before, and the same in every repeat of the release.
     pub id: AcquisitionId,
+    /// Whether it asks to write, or to read; see [`Acquire::mode`].
+    pub mode: Mode,
     /// How long the new lease lives once it is renewed.
     pub ttl: Ttl,
     /// The largest token that the runtime has seen for this name.

@@ -1,7 +1,7 @@
 use std::{fmt::Write, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, FenceSettings, QuorumSettings, Replication, RuntimeLabel, StoreError,
+    AcquisitionId, FenceSettings, Mode, QuorumSettings, Replication, RuntimeLabel, StoreError,
     WITHDRAWAL_MARK, printable,
     store::{KeyScheme, WaiterRecord},
 };
@@ -242,6 +242,7 @@ fn waiters(list: &Value) -> Option<Vec<WaiterRecord>> {
         let [one, waiting, silent, label, ..] = &parts[..] else { return None };
         Some(WaiterRecord {
             id: id(one)?,
+            mode: Mode::Write,
             waiting_for: Duration::from_micros(number(waiting)?),
             silent_for: Duration::from_millis(number(silent).unwrap_or(0)),
             label: printable(&text(label)?).into_owned(),

@@ -6,7 +6,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, select_all};
 use leasehold_core::{
-    Clock, Instant, StoreError, StoreErrorKind, backoff,
+    Clock, Instant, Mode, StoreError, StoreErrorKind, backoff,
     lease::LossReason,
     sleep_until_some,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
@@ -373,6 +373,7 @@ async fn send_copy(
         DeliveryKind::Release(fence) => {
             let next = next.map(|next| Next {
                 id: next.id,
+                mode: Mode::Write,
                 ttl: next.terms.ttl,
                 watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
                 label: engine.label.clone(),

@@ -164,7 +164,7 @@ mod tests {
     use std::time::Duration;
 
     use leasehold_core::{
-        AcquisitionId, Fence, LockName,
+        AcquisitionId, Fence, LockName, Mode,
         store::{LeaseRecord, WaiterRecord},
     };
     use uuid::Uuid;
@@ -178,12 +178,15 @@ mod tests {
     fn lock(name: &str, holder: u128, waiters: &[u128]) -> ListedLock {
         let waiter = |process: &u128| WaiterRecord {
             id: id(*process),
+            mode: Mode::Write,
             label: process.to_string(),
             waiting_for: Duration::from_secs(2),
             silent_for: Duration::from_secs(1),
         };
         let lease = LeaseRecord {
             id: id(holder),
+            mode: Mode::Write,
+            readers: Vec::new(),
             fence: Fence::try_from(7_u64).unwrap(),
             holds: 1,
             remaining: Duration::from_secs(30),

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use leasehold_core::{
-    Instant, LockName, RuntimeLabel, Terms,
+    Instant, LockName, Mode, RuntimeLabel, Terms,
     metric::{ClassMetrics, WakeSource},
     store::{Acquire, AcquireAnswer},
 };
@@ -181,6 +181,7 @@ impl<'a> FirstCommand<'a> {
         let command = Acquire {
             name: name.clone(),
             id,
+            mode: Mode::Write,
             ttl: *ttl,
             acks: *acks,
             watermark: begun.max(engine.watermarks.of(sent_at, name)),

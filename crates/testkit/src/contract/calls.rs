@@ -1,8 +1,8 @@
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, LockStore, NamePattern, Replication, RuntimeLabel,
-    StoreError, Ttl,
+    AcquisitionId, Fence, Instant, LockName, LockStore, Mode, NamePattern, Replication,
+    RuntimeLabel, StoreError, Ttl,
     lease::HoldUpdate,
     store::{
         Acquire, AcquireAnswer, Ask, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
@@ -25,6 +25,7 @@ pub struct Calls {
     store: Arc<dyn LockStore>,
     name: LockName,
     deadline: Instant,
+    mode: Mode,
     keeps: bool,
     acks: Replication,
 }
@@ -36,7 +37,14 @@ impl Calls {
 
     /// Calls to a store about a name, all due at `deadline`.
     pub fn new(store: Arc<dyn LockStore>, name: &LockName, deadline: Instant) -> Self {
-        Self { store, name: name.clone(), deadline, keeps: false, acks: Replication::NONE }
+        let (mode, keeps, acks) = (Mode::Write, false, Replication::NONE);
+        Self { store, name: name.clone(), deadline, mode, keeps, acks }
+    }
+
+    /// The same calls of readers, or of writers; by default, of writers.
+    #[must_use]
+    pub fn to(self, mode: Mode) -> Self {
+        Self { mode, ..self }
     }
 
     /// The same calls of runtimes that may keep the lock idle, or not; by default, not.
@@ -94,9 +102,9 @@ impl Calls {
         watermark: Option<Fence>,
         wait: Option<Heartbeat>,
     ) -> Result<AcquireAnswer, StoreError> {
-        let Self { ref name, deadline, keeps, acks, .. } = *self;
+        let Self { ref name, deadline, mode, keeps, acks, .. } = *self;
         let (name, label) = (name.clone(), RuntimeLabel::new(Self::LABEL));
-        let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+        let command = Acquire { name, id, mode, ttl, watermark, label, keeps, wait, acks };
         self.store.ask(command, deadline).await
     }
 
@@ -108,7 +116,8 @@ impl Calls {
         watermark: Option<Fence>,
         heartbeat: Heartbeat,
     ) -> Waiter {
-        Waiter { name: self.name.clone(), id, ttl, watermark, keeps: self.keeps, heartbeat }
+        let Self { ref name, mode, keeps, .. } = *self;
+        Waiter { name: name.clone(), id, mode, ttl, watermark, keeps, heartbeat }
     }
 
     /// Tells the signs of life of a batch, of whatever names.
@@ -158,9 +167,9 @@ impl Calls {
         keep: Option<Duration>,
         next: &Waiter,
     ) -> Result<ReleaseAnswer, StoreError> {
-        let Waiter { id: next_id, ttl, watermark, keeps, heartbeat, .. } = *next;
+        let Waiter { id: next_id, mode, ttl, watermark, keeps, heartbeat, .. } = *next;
         let (name, label) = (self.name.clone(), RuntimeLabel::new(Self::LABEL));
-        let next = Some(Next { id: next_id, ttl, watermark, label, keeps, heartbeat });
+        let next = Some(Next { id: next_id, mode, ttl, watermark, label, keeps, heartbeat });
         self.store.ask(Release { name, id, fence, keep, next }, self.deadline).await
     }
 

@@ -26,6 +26,13 @@ pub(super) struct Keyspace<'a> {
 /// Ages every key like ARGV[1] by ARGV[2] ms, and with it every lease's beginning and the moment at
 /// which each waiter queued and was heard, as the clock would.
 const PASS: &str = "
+local time = redis.call('TIME')
+local upper = math.ceil(time[1] * 1000 + time[2] / 1000)
+-- The end of a lease, ms; what has as much left as passes is over.
+local function end_of(ends)
+  local over = ends - upper <= tonumber(ARGV[2])
+  return string.format('%.0f', over and upper - 1 or ends - ARGV[2])
+end
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local left = redis.call('PTTL', key)
   if left >= 0 and left <= tonumber(ARGV[2]) then
@@ -44,14 +51,13 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
       end
       if #text > 91 then
         local since, ends = sub(text, 61, 76), sub(text, 78, 90)
-        -- What has as much left as passes is over.
-        local time = redis.call('TIME')
-        local upper = math.ceil(time[1] * 1000 + time[2] / 1000)
-        local over = ends - upper <= tonumber(ARGV[2])
-        ends = over and string.format('%.0f', upper - 1) or before(ends, 1)
-        text = sub(text, 1, 60) .. before(since, 1000) .. ' ' .. ends .. sub(text, 91)
+        text = sub(text, 1, 60) .. before(since, 1000) .. ' ' .. end_of(ends) .. sub(text, 91)
       end
       redis.call('SET', key, text, 'KEEPTTL')
+    elseif string.match(key, ':readers$') then
+      for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+        redis.call('ZADD', key, end_of(redis.call('ZSCORE', key, id)), id)
+      end
     elseif string.match(key, ':withdrawn$') then
       for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
         redis.call('ZINCRBY', key, '-' .. ARGV[2], id)
@@ -140,7 +146,7 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
     end
     table.sort(fields)
     parts = table.concat(fields, ' ')
-  elseif string.match(key, ':withdrawn$') then
+  elseif string.match(key, ':withdrawn$') or string.match(key, ':readers$') then
     local ids = redis.call('ZRANGE', key, 0, -1)
     table.sort(ids)
     parts = table.concat(ids, ' ')
@@ -222,6 +228,7 @@ impl Keyspace<'_> {
             Part::Queue => "queue",
             Part::Waiters => "waiters",
             Part::Marks => "withdrawn",
+            Part::Readers => "readers",
         };
         let pattern = format!("{}*{name}*:{kind}", self.prefix);
         self.server.command(&["EVAL", LOSE, "0", &pattern]);

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Clock, Fence, FencePolicy, FenceSettings, Instant, LockName, LockStore, MemoryStore,
+    Clock, Fence, FencePolicy, FenceSettings, Instant, LockName, LockStore, MemoryStore, Mode,
     Replication, RuntimeLabel, Ttl,
     seam::Part,
     store::{Acquire, AcquireAnswer, Ask, Release},
@@ -128,9 +128,9 @@ impl StoreUnderTest for MemorySubject {
             let label = RuntimeLabel::new("the last but one");
             let watermark = Fence::try_from(Fence::MAX - 2).ok();
             let (ttl, deadline) = (Ttl::default(), self.deadline());
-            let (keeps, wait, acks) = (false, None, Replication::NONE);
+            let (mode, keeps, wait, acks) = (Mode::Write, false, None, Replication::NONE);
             let acquire =
-                Acquire { name: name.clone(), id, ttl, watermark, label, keeps, wait, acks };
+                Acquire { name: name.clone(), id, mode, ttl, watermark, label, keeps, wait, acks };
             let Ok(AcquireAnswer::Granted(granted)) = store.ask(acquire, deadline).await else {
                 panic!("{name} is not free");
             };

@@ -28,11 +28,13 @@ pub enum Capability {
     Line,
     /// Tokens can come from plain counters.
     PlainCounter,
+    /// Readers can share a lease.
+    Readers,
 }
 
 impl Capability {
     /// Those of a subject of its own, without replicas.
-    pub const OF_ONE: [Self; 9] = [
+    pub const OF_ONE: [Self; 10] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
@@ -42,10 +44,11 @@ impl Capability {
         Self::Replication,
         Self::Line,
         Self::PlainCounter,
+        Self::Readers,
     ];
 
     /// Those of a subject whose servers others use too.
-    pub const OF_SHARED: [Self; 8] = [
+    pub const OF_SHARED: [Self; 9] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
@@ -54,10 +57,11 @@ impl Capability {
         Self::Replication,
         Self::Line,
         Self::PlainCounter,
+        Self::Readers,
     ];
 
     /// The same of a subject with replicas.
-    pub const OF_REPLICATED: [Self; 9] = [
+    pub const OF_REPLICATED: [Self; 10] = [
         Self::Time,
         Self::DataLoss,
         Self::PartLoss,
@@ -67,6 +71,7 @@ impl Capability {
         Self::Replication,
         Self::Line,
         Self::PlainCounter,
+        Self::Readers,
     ];
 
     /// Those of a subject whose servers decide one by one.

@@ -7,8 +7,8 @@ use super::{
     scene::Scene,
     subject::{
         Capability::{
-            self, DataLoss, Exhaustion, Line, PartLoss, PlainCounter, Replicas, Replication,
-            Restart, Snapshot, Time,
+            self, DataLoss, Exhaustion, Line, PartLoss, PlainCounter, Readers, Replicas,
+            Replication, Restart, Snapshot, Time,
         },
         StoreUnderTest, Task,
     },
@@ -219,6 +219,23 @@ macro_rules! contract_cases {
                 each_of_a_batch_says_whether_it_keeps [TimeFloor],
                 a_look_says_who_keeps [TimeFloor],
                 a_label_does_not_keep [TimeFloor],
+            }
+            readers {
+                readers_share_one_fence [TimeFloor Readers],
+                a_runtime_waits_to_read_and_to_write [TimeFloor Readers],
+                the_last_reader_lets_a_writer_in [TimeFloor Readers],
+                nobody_joins_past_a_writer_who_waits [TimeFloor Readers],
+                readers_and_writers_take_turns [TimeFloor Readers],
+                readers_follow_a_writer_that_died [TimeFloor Time Readers],
+                a_dead_reader_ends_with_its_ttl [TimeFloor Time Readers],
+                what_is_late_changes_nothing_for_later_readers [TimeFloor Snapshot Readers],
+                nobody_joins_readers_who_were_lost [TimeFloor Time PartLoss Readers],
+                nobody_joins_under_a_fence_below_what_it_has_seen [TimeFloor Readers],
+                a_writer_that_withdraws_lets_readers_in [TimeFloor Readers],
+                a_reader_that_withdraws_leaves [TimeFloor Readers],
+                readers_are_told_that_a_writer_waits [TimeFloor Readers],
+                a_forced_release_ends_all_readers [TimeFloor Readers],
+                the_next_of_a_reader_joins_or_queues [TimeFloor Readers],
             }
             block {
                 a_grant_without_a_counter_gets_one_token [TimeFloor Time DataLoss],

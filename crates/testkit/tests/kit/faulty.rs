@@ -2,7 +2,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use leasehold_core::{
     AcquisitionId, Clock, FencePolicy, FenceSettings, Instant, LockName, LockStore, MemoryStore,
-    NamePattern, Replication, RuntimeId, RuntimeLabel, StoreError, StoreErrorKind, Ttl,
+    Mode, NamePattern, Replication, RuntimeId, RuntimeLabel, StoreError, StoreErrorKind, Ttl,
     lease::HoldUpdate,
     store::{
         AcquireAnswer, Ask, Command, ForceRelease, ForceReleaseAnswer, Heartbeat, Heartbeats, Hold,
@@ -73,8 +73,8 @@ async fn without_rules_every_command_passes() {
     let [Ok(one), Ok(other)] = &renewed[..] else { panic!("{renewed:?}") };
     assert!(matches!((one, other), (RenewAnswer::Renewed { .. }, RenewAnswer::Renewed { .. })));
     let heartbeat = Heartbeat { number: 1, claim_window: LIMIT };
-    let (watermark, keeps) = (None, true);
-    let batch = vec![Waiter { name: named(), id, ttl, watermark, keeps, heartbeat }];
+    let (mode, watermark, keeps) = (Mode::Write, None, true);
+    let batch = vec![Waiter { name: named(), id, mode, ttl, watermark, keeps, heartbeat }];
     let heartbeats = Heartbeats { batch, label: RuntimeLabel::new("stub") };
     let beaten = store.ask(heartbeats, deadline).await.unwrap();
     assert!(matches!(beaten[..], [Ok(AcquireAnswer::Granted(_))]));

@@ -1,15 +1,18 @@
 use std::time::Duration;
 
-use super::{super::row::PlaceRow, Step};
+use super::{
+    super::row::{LeaseRow, PlaceRow},
+    Step,
+};
 use crate::{
     durations::WITHDRAWAL_MARK,
     lease::HoldUpdate,
     store::{
-        ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection, LeaseRecord, Next, Push,
-        Release, ReleaseAnswer, RenewAnswer, Renewal, WaiterRecord, Withdraw, WithdrawAnswer,
-        whole_millis,
+        AcquireAnswer, ForceRelease, ForceReleaseAnswer, Hold, HoldAnswer, Inspection, LeaseRecord,
+        Next, Push, Release, ReleaseAnswer, RenewAnswer, Renewal, WaiterRecord, Withdraw,
+        WithdrawAnswer, whole_millis,
     },
-    types::{AcquisitionId, Fence, Ttl},
+    types::{AcquisitionId, Fence, Mode, Ttl},
 };
 
 /// How many waiters a look shows at most, and how many places it looks at.
@@ -58,6 +61,12 @@ impl Step<'_> {
         update: Option<HoldUpdate>,
     ) -> Option<Duration> {
         let now = self.now;
+        if self.fence_of_readers() == Some(fence) {
+            let left = self.row.reader(now, id).map(|ends| ends.saturating_since(now))?;
+            let life = whole_millis(left.max(ttl.get()));
+            self.stretch(id, life);
+            return Some(life);
+        }
         let lease = self.lease().filter(|lease| lease.is(id, fence) && !lease.kept)?;
         if let Some(HoldUpdate { count, number }) = update {
             if number <= lease.hold_number {
@@ -76,9 +85,13 @@ impl Step<'_> {
         let now = self.now;
         let last_fence = Fence::try_from(self.row.counted(now)).ok();
         let waiters = self.waiters();
+        let mut readers = self.readers();
+        readers.truncate(SHOWN);
         let Some(lease) = self.row.lease(now) else { return Inspection::Free { last_fence } };
         Inspection::Held(LeaseRecord {
             id: lease.id,
+            mode: lease.mode,
+            readers,
             fence: lease.fence,
             holds: lease.holds,
             remaining: whole_millis(lease.ends.saturating_since(now)),
@@ -96,6 +109,7 @@ impl Step<'_> {
         let now = self.now;
         let record = |place: &PlaceRow| WaiterRecord {
             id: place.id,
+            mode: place.mode,
             label: place.label.to_string(),
             waiting_for: now.saturating_since(place.arrived),
             silent_for: now.saturating_since(place.heard),
@@ -109,7 +123,11 @@ impl Step<'_> {
         // Every field by its name: a new one has a meaning here, too.
         let Release { name: _, id, fence, keep, next } = command;
         let next = next.as_ref().filter(|_| keep.is_none());
-        let Some(lease) = self.lease().filter(|lease| lease.is(*id, *fence)) else {
+        if self.fence_of_readers() == Some(*fence) && self.row.readers.contains_key(id) {
+            return self.leave(*id, next);
+        }
+        let is_its = |lease: &&mut LeaseRow| lease.is(*id, *fence) && lease.mode == Mode::Write;
+        let Some(lease) = self.lease().filter(is_its) else {
             return self.report(next, *fence);
         };
         if lease.kept {
@@ -123,22 +141,45 @@ impl Step<'_> {
             self.outlive(keep);
             return ReleaseAnswer::Kept { remaining: keep };
         }
-        match next {
-            Some(next) if !self.row.is_withdrawn(self.now, next.id) && !self.is_outrun(next.id) => {
-                let Next { id, ttl, watermark, ref label, keeps, heartbeat } = *next;
-                self.end_and_queue(&PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat))
-            }
-            _ => {
+        match next.and_then(|next| self.follower(next)) {
+            Some(next) => self.end_and_queue(&next),
+            None => {
                 self.end_and_grant_next();
                 ReleaseAnswer::Released
             }
         }
     }
 
-    /// Ends the lease and queues the next acquisition, or grants it the lock when nobody waits.
+    /// A reader leaves. The next acquisition queues, or joins those who go on; if nobody does, the lease ends.
+    fn leave(&mut self, id: AcquisitionId, next: Option<&Next>) -> ReleaseAnswer {
+        let next = next.and_then(|next| self.follower(next));
+        let goes_on = self.leaves_others(id);
+        match next {
+            Some(next) if goes_on => match self.stand_behind(&next, next.window) {
+                AcquireAnswer::Granted(granted) => ReleaseAnswer::NextGranted(granted),
+                _ => ReleaseAnswer::NextQueued(self.place(next.id)),
+            },
+            Some(next) => self.end_and_queue(&next),
+            None => {
+                if !goes_on {
+                    self.end_and_grant_next();
+                }
+                ReleaseAnswer::Released
+            }
+        }
+    }
+
+    /// The place of the next acquisition, unless it was withdrawn, or its runtime has queued a newer one.
+    fn follower(&mut self, next: &Next) -> Option<PlaceRow> {
+        let Next { id, mode, ttl, watermark, ref label, keeps, heartbeat } = *next;
+        let counts = !self.row.is_withdrawn(self.now, id) && !self.is_outrun((id, mode));
+        counts.then(|| PlaceRow::new((id, mode), ttl, watermark, label, keeps, heartbeat))
+    }
+
+    /// Ends the lease and queues the next acquisition, or grants it the lock when it is its turn.
     fn end_and_queue(&mut self, next: &PlaceRow) -> ReleaseAnswer {
-        self.row.lease = None;
-        match self.contest(next, next.window) {
+        let last_mode = self.row.lease.take().map(|lease| lease.mode);
+        match self.contest(next, next.window, last_mode) {
             Ok(Some(granted)) => ReleaseAnswer::NextGranted(granted),
             // Without a token, too: the lease has ended, and the next heartbeat hears why.
             Ok(None) | Err(_) => ReleaseAnswer::NextQueued(self.place(next.id)),
@@ -148,7 +189,7 @@ impl Step<'_> {
     /// Reports what the next acquisition has when the lease is gone; changes nothing.
     fn report(&mut self, next: Option<&Next>, first: Fence) -> ReleaseAnswer {
         let Some(next) = next else { return self.gone(first) };
-        match self.own_grant(next.id) {
+        match self.own_grant((next.id, next.mode)) {
             Some(granted) => ReleaseAnswer::NextGranted(granted),
             None if self.queue().place(next.id).is_none() => self.gone(first),
             None => ReleaseAnswer::NextQueued(self.place(next.id)),
@@ -159,10 +200,13 @@ impl Step<'_> {
     pub(crate) fn withdraw(&mut self, command: &Withdraw) -> WithdrawAnswer {
         let id = command.id;
         self.queue().remove(|place| place.id == id);
-        let ended_grant = self.lease().is_some_and(|lease| lease.id == id && !lease.kept);
-        if ended_grant {
+        let reads = self.row.reader(self.now, id).is_some();
+        let is_its = |lease: &LeaseRow| lease.id == id && !lease.kept && lease.mode == Mode::Write;
+        let ended_grant = reads || self.lease().is_some_and(|lease| is_its(lease));
+        if ended_grant && !(reads && self.leaves_others(id)) {
             self.end_and_grant_next();
         }
+        self.admit_waiting();
         self.row.mark_withdrawn(self.now, id, self.now + WITHDRAWAL_MARK);
         WithdrawAnswer { ended_grant }
     }
@@ -174,12 +218,17 @@ impl Step<'_> {
         let Some(lease) = self.lease().filter(|lease| lease.is(id, fence)) else {
             return ForceReleaseAnswer::Changed;
         };
-        let ended = lease.last.get();
+        let (ended, lease_mode) = (lease.last.get(), lease.mode);
         let above = self.token_after(self.row.counted(self.now).max(ended));
         if let Some(above) = above {
             self.count(above, Duration::ZERO);
         }
-        self.send(id, Push::ForceReleased { name: self.name.clone(), id, fence });
+        let name = self.name.clone();
+        if lease_mode == Mode::Read {
+            self.tell_readers(|id| Push::ForceReleased { name: name.clone(), id, fence });
+        } else {
+            self.send(id, Push::ForceReleased { name, id, fence });
+        }
         self.end_and_grant_next();
         ForceReleaseAnswer::Ended { fence: above }
     }

@@ -4,6 +4,7 @@
 
 mod lease;
 mod queue;
+mod readers;
 mod step;
 
 pub(super) use step::Step;

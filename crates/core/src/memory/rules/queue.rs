@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use super::{super::row::PlaceRow, Step};
+use super::{super::row::PlaceRow, Step, step::Grantee};
 use crate::{
     store::{Acquire, AcquireAnswer, Granted, Heartbeat, Place, Push, StoreError},
-    types::AcquisitionId,
+    types::{AcquisitionId, Mode},
 };
 
 impl Step<'_> {
-    /// Tells the holder's runtime that another one waits, if it may keep the lock idle.
+    /// Tells a writer's runtime that another one waits, if it may keep the lock idle.
     pub(super) fn recall(&mut self) {
         let Some(lease) = self.lease().filter(|lease| lease.keeps()) else { return };
         let (id, fence) = (lease.id, lease.fence);
@@ -25,82 +25,92 @@ impl Step<'_> {
         Place { remaining, ahead: self.queue().ahead_of(id) }
     }
 
-    /// Queues the asker for the free lock, and grants the lock to the first live place, for
-    /// `lifetime` if that is the asker's. Returns `None` if it is not: then, and without a token, the
-    /// asker stays queued.
+    /// Queues the asker for the free lock, and grants the lock to those whose turn it is; the asker has it for
+    /// `lifetime`. Returns `None` if it is not among them: then, and without a token, the asker stays queued.
     pub(super) fn contest(
         &mut self,
         asker: &PlaceRow,
         lifetime: Duration,
+        last_mode: Option<Mode>,
     ) -> Result<Option<Granted>, StoreError> {
         let (now, id) = (self.now, asker.id);
         self.queue().stand(now, asker);
-        if self.queue().head(now).is_some_and(|head| head.id != id) {
-            let granted = self.grant_next();
-            self.keep(asker);
-            return granted.map(|_| None);
-        }
-        // An earlier watermark of this place counts, too.
-        let watermark = self.queue().place(id).and_then(|place| place.watermark);
-        let granted = self.grant(PlaceRow { watermark, ..asker.clone() }, lifetime);
-        if granted.is_err() {
+        // With the heartbeat and the watermark that were known of it.
+        let stored = self.queue().place(id).cloned();
+        let shared = self.share_out(last_mode, stored.as_ref().map(|own| (own, lifetime)));
+        let own = shared.as_ref().ok().and_then(|granted| own_grant_of(id, granted.as_ref()?));
+        if own.is_none() {
             self.keep(asker);
         }
-        granted.map(Some)
+        shared.map(|_| own)
     }
 
     pub(crate) fn acquire(&mut self, command: &Acquire) -> Result<AcquireAnswer, StoreError> {
-        let Acquire { id, ttl, watermark, ref label, keeps, wait, .. } = *command;
+        let Acquire { id, mode, ttl, watermark, ref label, keeps, wait, .. } = *command;
         // A try looks at neither heartbeat nor window.
         let unused = Heartbeat { number: 0, claim_window: ttl.get() };
         let heartbeat = wait.unwrap_or(unused);
-        let asker = PlaceRow::new(id, ttl, watermark, label, keeps, heartbeat);
+        let asker = PlaceRow::new((id, mode), ttl, watermark, label, keeps, heartbeat);
         if wait.is_some() { self.wait(&asker) } else { self.try_once(asker) }
     }
 
     /// An acquire that waits, or a heartbeat: the two are the same.
     pub(crate) fn wait(&mut self, asker: &PlaceRow) -> Result<AcquireAnswer, StoreError> {
         let id = asker.id;
-        if let Some(answer) = self.settled(id) {
+        if let Some(answer) = self.settled(asker) {
             return Ok(answer);
-        }
-        if self.lease().is_some() {
-            let now = self.now;
-            self.queue().stand(now, asker);
-            let place = self.keep(asker);
-            if place.ahead == 0 {
-                self.recall();
-            }
-            return Ok(AcquireAnswer::Queued(place));
         }
         let had_place = self.queue().place(id).is_some();
         let lifetime = if had_place { asker.window } else { asker.ttl.get() };
-        self.or_nothing(|step| match step.contest(asker, lifetime)? {
+        if self.lease().is_some() {
+            return Ok(self.stand_behind(asker, lifetime));
+        }
+        let last_mode = self.row.last_mode(self.now);
+        self.or_nothing(|step| match step.contest(asker, lifetime, last_mode)? {
             Some(granted) => Ok(AcquireAnswer::Granted(granted)),
             None => Ok(AcquireAnswer::Queued(step.place(id))),
         })
     }
 
+    /// Joins the readers who hold the lock, or queues.
+    pub(super) fn stand_behind(&mut self, asker: &PlaceRow, lifetime: Duration) -> AcquireAnswer {
+        let now = self.now;
+        self.queue().stand(now, asker);
+        // With the watermark that was known of it.
+        let own = self.queue().place(asker.id).cloned();
+        if let Some(granted) = own.and_then(|own| self.join(&own, lifetime)) {
+            return AcquireAnswer::Granted(granted);
+        }
+        let place = self.keep(asker);
+        if place.ahead == 0 {
+            self.recall();
+        }
+        self.recall_readers(asker.id);
+        AcquireAnswer::Queued(place)
+    }
+
     /// An acquire that does not wait: it passes no live waiter, not even of its own runtime.
     fn try_once(&mut self, asker: PlaceRow) -> Result<AcquireAnswer, StoreError> {
         let (id, now) = (asker.id, self.now);
-        if let Some(answer) = self.settled(id) {
+        if let Some(answer) = self.settled(&asker) {
             return Ok(answer);
         }
+        let own = self.queue().place(id).filter(|own| own.is_live(now));
+        let lifetime = own.map_or(asker.ttl.get(), |own| own.window);
         if let Some(lease) = self.lease() {
             let (ends, keeps) = (lease.ends, lease.keeps());
-            return Ok(AcquireAnswer::Busy { remaining: self.left(ends), keeps });
+            let joined = self.join(&asker, lifetime).map(AcquireAnswer::Granted);
+            return Ok(joined.unwrap_or(AcquireAnswer::Busy { remaining: self.left(ends), keeps }));
         }
-        let lifetime = match self.queue().head(now) {
-            None => asker.ttl.get(),
-            Some(own) if own.id == id => own.window,
-            Some(_) => {
-                let granted = self.or_nothing(Self::grant_next)?;
-                let (remaining, keeps) = granted.unwrap_or_default();
-                return Ok(AcquireAnswer::Busy { remaining, keeps });
+        let last_mode = self.row.last_mode(now);
+        let shared = self.or_nothing(|step| step.share_out(last_mode, Some((&asker, lifetime))))?;
+        Ok(match shared.as_ref().and_then(|shared| own_grant_of(id, shared)) {
+            Some(granted) => AcquireAnswer::Granted(granted),
+            None => {
+                let keeps = self.lease().is_some_and(|lease| lease.keeps());
+                AcquireAnswer::Busy { remaining: self.lease_left().unwrap_or_default(), keeps }
             }
-        };
-        Ok(AcquireAnswer::Granted(self.grant(asker, lifetime)?))
+        })
     }
 
     /// Asks for the free lock; if it cannot be granted, the queue stays as it was.
@@ -117,14 +127,23 @@ impl Step<'_> {
     }
 
     /// The answer to an acquisition that has the lease already, or can never get it.
-    fn settled(&mut self, id: AcquisitionId) -> Option<AcquireAnswer> {
-        if let Some(granted) = self.own_grant(id) {
-            self.queue().remove(|place| {
-                place.id.runtime() == id.runtime() && place.id.number() <= id.number()
-            });
+    fn settled(&mut self, asker: &PlaceRow) -> Option<AcquireAnswer> {
+        let (id, mode) = (asker.id, asker.mode);
+        if let Some(granted) = self.own_grant((id, mode)) {
+            self.queue()
+                .remove(|place| place.seat() == asker.seat() && place.id.number() <= id.number());
             return Some(AcquireAnswer::Granted(granted));
         }
-        (self.row.is_withdrawn(self.now, id) || self.is_outrun(id))
+        (self.row.is_withdrawn(self.now, id) || self.is_outrun((id, mode)))
             .then_some(AcquireAnswer::Withdrawn)
     }
+}
+
+/// The grant of an acquisition, among those that were granted the lock together.
+fn own_grant_of(
+    id: AcquisitionId,
+    (granted, grantees): &(Granted, Vec<Grantee>),
+) -> Option<Granted> {
+    let (_, remaining) = grantees.iter().find(|(place, _)| place.id == id)?;
+    Some(Granted { remaining: *remaining, ..granted.clone() })
 }

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use super::super::row::{CounterRow, LeaseRow, PlaceRow, Queue, Row};
+use super::super::row::{CounterRow, LeaseRow, PlaceRow, Queue, Readers, Row};
 use crate::{
     clock::Instant,
     store::{FencePolicy, FenceSettings, Granted, Push, StoreError, whole_millis},
-    types::{AcquisitionId, Fence, LockName, RuntimeId},
+    types::{AcquisitionId, Fence, LockName, Mode, RuntimeId},
 };
 
 /// A watermark further ahead of the clock than this comes from a wrong clock.
@@ -16,6 +16,9 @@ const TIMES: u64 = 1_000_000_000_000_000;
 /// How many tokens a grant gets at most. A turn usually ends earlier, by its time or its waiters.
 // ADR 0007
 const LONGEST: u64 = 1024;
+
+/// Who is granted a lock, and for how long.
+pub(super) type Grantee = (PlaceRow, Duration);
 
 /// One execution of a rule on the row of a name, at one moment.
 #[derive(Debug)]
@@ -55,63 +58,103 @@ impl Step<'_> {
     }
 
     /// The grant that an acquisition has, unless it is only kept closed.
-    pub(super) fn own_grant(&mut self, id: AcquisitionId) -> Option<Granted> {
-        let lease = self.lease().filter(|lease| lease.id == id && !lease.kept)?;
-        let (first, last, ends) = (lease.fence, lease.last, lease.ends);
-        let contended = self.queue().has_others(id.runtime());
+    pub(super) fn own_grant(&mut self, (id, mode): (AcquisitionId, Mode)) -> Option<Granted> {
+        let (first, last, ends) = self.held_by(id)?;
+        let contended = self.queue().has_others(|seat| seat == (id.runtime(), mode));
         Some(Granted { first, last, remaining: self.left(ends), contended, regressed: false })
     }
 
-    /// Whether a command is late: its runtime has queued a newer acquisition.
-    pub(super) fn is_outrun(&mut self, id: AcquisitionId) -> bool {
-        self.queue().of(id.runtime()).is_some_and(|place| place.id.number() > id.number())
+    /// First and last token of the lease that an acquisition has, and until when it has it.
+    fn held_by(&mut self, id: AcquisitionId) -> Option<(Fence, Fence, Instant)> {
+        let reader = self.row.reader(self.now, id).copied();
+        let lease = self.lease().filter(|lease| !lease.kept)?;
+        let ends = match lease.mode {
+            Mode::Write => (lease.id == id).then_some(lease.ends)?,
+            Mode::Read => reader?,
+        };
+        Some((lease.fence, lease.last, ends))
     }
 
-    /// Grants the free lock, and takes the grantee out of the queue.
-    pub(super) fn grant(
-        &mut self,
-        grantee: PlaceRow,
-        lifetime: Duration,
-    ) -> Result<Granted, StoreError> {
-        let runtime = grantee.id.runtime();
-        let contended = self.queue().has_others(runtime);
-        let Some((first, last, regressed)) = self.block(grantee.watermark, contended) else {
+    /// Whether a command is late: its runtime has queued a newer acquisition in its mode.
+    pub(super) fn is_outrun(&mut self, (id, mode): (AcquisitionId, Mode)) -> bool {
+        let place = self.queue().of((id.runtime(), mode));
+        place.is_some_and(|place| place.id.number() > id.number())
+    }
+
+    /// Grants the free lock to a writer or to readers, and takes them out of the queue.
+    fn grant(&mut self, grantees: &[Grantee]) -> Result<Option<Granted>, StoreError> {
+        let Some((opener, remaining)) = grantees.first() else { return Ok(None) };
+        let is_grantee = |seat| grantees.iter().any(|(place, _)| place.seat() == seat);
+        let contended = self.queue().has_others(is_grantee);
+        let watermark = grantees.iter().filter_map(|(place, _)| place.watermark).max();
+        let writes = opener.mode == Mode::Write;
+        let Some((first, last, regressed)) = self.block(watermark, contended && writes) else {
             return Err(StoreError::exhausted().for_lock(self.name));
         };
-        self.count(last, lifetime);
-        self.queue().remove(|place| place.id.runtime() == runtime);
+        // Readers share one token.
+        let first = if writes { first } else { last };
+        let now = self.now;
+        let until = |(place, lifetime): &Grantee| (place.id, now + *lifetime);
+        let ends: Readers = grantees.iter().map(until).collect();
+        let longest = ends.values().max().map_or(Duration::ZERO, |ends| self.left(*ends));
+        self.count(last, longest);
+        self.queue().remove(|place| is_grantee(place.seat()));
         self.row.lease = Some(LeaseRow {
-            id: grantee.id,
+            id: opener.id,
+            mode: opener.mode,
             fence: first,
             last,
             holds: 1,
             hold_number: 0,
-            label: grantee.label,
-            since: self.now,
+            label: opener.label.clone(),
+            since: now,
             kept: false,
-            keeps: grantee.keeps,
-            ends: self.now + lifetime,
+            keeps: opener.keeps && writes,
+            ends: now + longest,
         });
-        Ok(Granted { first, last, remaining: lifetime, contended, regressed })
+        self.row.readers = if writes { Readers::new() } else { ends };
+        Ok(Some(Granted { first, last, remaining: *remaining, contended, regressed }))
     }
 
-    /// Grants the free lock to the first live waiter and tells its runtime; returns how long the
-    /// grant lives and whether it keeps, or `None` when nobody waits.
-    pub(super) fn grant_next(&mut self) -> Result<Option<(Duration, bool)>, StoreError> {
+    /// Grants the free lock to those whose turn it is, each for its claim window, and tells their runtimes; an asker
+    /// among them is answered instead, and has the lock for its own time. Returns the grant of the first.
+    pub(super) fn share_out(
+        &mut self,
+        last_mode: Option<Mode>,
+        asker: Option<(&PlaceRow, Duration)>,
+    ) -> Result<Option<(Granted, Vec<Grantee>)>, StoreError> {
         let now = self.now;
-        let Some(head) = self.queue().head(now).cloned() else { return Ok(None) };
-        let PlaceRow { id, heartbeat, window, keeps, .. } = head;
-        let granted = self.grant(head, window)?;
-        let name = self.name.clone();
-        self.send(id, Push::Granted { name, id, granted, heartbeat });
-        Ok(Some((window, keeps)))
+        self.queue().forget_dead(now);
+        let mut next = self.queue().next(now, last_mode);
+        if let Some((asker, _)) = asker
+            && self.queue().admits(now, asker)
+        {
+            next.push(asker.clone());
+        }
+        let grantee = |place: PlaceRow| match asker {
+            Some((asker, lifetime)) if asker.id == place.id => (asker.clone(), lifetime),
+            _ => (place.clone(), place.window),
+        };
+        let grantees: Vec<_> = next.into_iter().map(grantee).collect();
+        let Some(granted) = self.grant(&grantees)? else { return Ok(None) };
+        for (place, remaining) in &grantees {
+            if asker.is_none_or(|(asker, _)| asker.id != place.id) {
+                self.tell_granted(place, Granted { remaining: *remaining, ..granted.clone() });
+            }
+        }
+        Ok(Some((granted, grantees)))
     }
 
-    /// Ends the lease, and grants the lock to the first live waiter if a token is left for it.
+    pub(super) fn tell_granted(&mut self, place: &PlaceRow, granted: Granted) {
+        let (name, id, heartbeat) = (self.name.clone(), place.id, place.heartbeat);
+        self.send(id, Push::Granted { name, id, granted, heartbeat });
+    }
+
+    /// Ends the lease, and grants the lock to those whose turn it is if a token is left for them.
     pub(super) fn end_and_grant_next(&mut self) {
-        self.row.lease = None;
+        let last_mode = self.row.lease.take().map(|lease| lease.mode);
         // Without a token the waiter keeps its place; its next heartbeat hears why.
-        let _ = self.grant_next();
+        let _ = self.share_out(last_mode, None);
     }
 
     /// First and last of the tokens above all known ones, not beyond the clock, and whether the

@@ -7,7 +7,7 @@
 --
 -- Why: acquisition and fence are those that the operator saw, so a late copy ends no other lease.
 -- The new token lets gates shut out the old holder at once; it is above the whole block of the
--- lease, and the next grant begins above it. The holder's runtime is told on its channel, in four
+-- lease, and the next grant begins above it. The runtime of the holder, or of each reader, is told on its channel, in four
 -- parts between single spaces, the name last:
 --   force-released <acquisition> <first token> <name>
 read(true, unpack(KEYS))
@@ -25,10 +25,12 @@ local line = unless_foreign(function()
   if token then choose(line) end
   return line
 end)
+local readers = is_shared() and readers_now()
 outlive(0)
 clear()
 if line then settle(line) end
-tell(string.sub(ARGV[3], 1, 36),
-  table.concat({'force-released', ARGV[3], ARGV[4], name_of(lock.lease)}, ' '))
+for _, id in ipairs(readers or {ARGV[3]}) do
+  tell(string.sub(id, 1, 36), table.concat({'force-released', id, ARGV[4], name_of(lock.lease)}, ' '))
+end
 if line and line.block then tell_grant(line) end
 return {'ended', token or ''}

@@ -5,9 +5,10 @@
 -- Returns  an answer for each lock:
 --          {'free', counter or ''}
 --          {'held', ms left, server time in µs, waiters, acquisition, fence, holds, label, time of the
---          grant in µs, 1 if it is only kept closed, 1 if its runtime may keep it idle}, where
---          waiters are {acquisition, heard at in µs, label, queued at in µs} for one after the other,
---          in one flat list
+--          grant in µs, 1 if it is only kept closed, 1 if its runtime may keep it idle, acquisitions of the first 128
+--          readers or 0 for a writer}, where
+--          waiters are {acquisition, heard at in µs, label, queued at in µs, 1 if it waits to read} for one after the
+--          other, in one flat list
 --          {'layout', version}   {'refused', words}
 --
 -- Why: one step, so that lease, queue and clock belong together. It looks at 1024 places at
@@ -30,16 +31,17 @@ local function waiters_now()
     local page = redis.call('ZRANGE', lock.queue, from, from + 127, 'WITHSCORES')
     for at = 1, #page, 2 do
       local runtime = page[at]
-      local place = is_runtime(runtime) and #found < 4 * 128 and place_of(field(lock.waiters, runtime))
+      local place = is_runtime(runtime) and #found < 5 * 128 and place_of(field(lock.waiters, runtime))
       if is_live(place) then
-        found[#found + 1] = runtime .. ':' .. place.number
+        found[#found + 1] = string.sub(runtime, 1, 36) .. ':' .. place.number
         found[#found + 1] = string.format('%d', place.heard)
         found[#found + 1] = without_mark(place.label)
         found[#found + 1] = string.format('%.0f', tonumber(page[at + 1]))
+        found[#found + 1] = reads(runtime) and 1 or 0
       end
     end
     from = from + 128
-  until #page < 256 or #found == 4 * 128 or from == PLACES
+  until #page < 256 or #found == 5 * 128 or from == PLACES
   return found
 end
 
@@ -58,7 +60,7 @@ local function inspect(at)
   end
   return {'held', left, micros, lock.waiting and waiters_now() or {}, lock.holder, lock.fence,
     lock.kept and '0' or lock.holds or '1', without_mark(lock.label), lock.since, lock.kept and 1 or 0,
-    keeps() and 1 or 0}
+    keeps() and 1 or 0, is_shared() and {unpack(readers_now(), 1, 128)} or 0}
 end
 
 local answers = {}

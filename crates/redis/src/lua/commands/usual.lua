@@ -12,6 +12,7 @@
 --       release    acquisition, fence
 --       keep       acquisition, fence, ms to keep the lock closed
 --       next       acquisition, fence; and as acquire for the next acquisition of the same runtime
+--       read-try, read-acquire, read-heartbeat, read-next   the same for one that asks to read
 --       hold       acquisition, fence, holds, number of the change, ttl in ms
 --       withdraw   acquisition, life of the mark in ms
 -- Returns  for each command, in order: '<first> <last>' for a grant for the ttl asked for, with

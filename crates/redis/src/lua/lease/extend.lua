@@ -14,8 +14,12 @@ local function extend(key, id, first, life)
   local left = remaining_of(id, first)
   if not left then return lock.layout and -1 or is_lost(first) and -2 or 0 end
   left = math.max(left, life)
-  outlive(left)
-  lock.ends = after(left)
+  if is_shared() then
+    stretch(id, left)
+  else
+    outlive(left)
+    lock.ends = after(left)
+  end
   save()
   return left
 end

@@ -11,19 +11,21 @@
 -- Formats. The string `lease`, layout 4, has parts between single spaces. Tokens are decimal with 16 digits, times in µs
 -- with 16 and in ms with 13, with zeros before them if need be. So each part that scripts look at stands at one place:
 --   at 1   'v4', the layout
---   at 4   'x', the kind: one holder; and seven flags, each a letter or '-'. usual.lua serves locks without `w`, `k` and
---          `h`, hand_over.lua those with `w` as well, the slow path all:
+--   at 4   the kind: 'x', a writer holds it, or nobody; 's', readers share it; and seven flags, each a letter or '-'.
+--          usual.lua serves locks of kind 'x' without `w`, `k`, `h` and `r`, hand_over.lua those with `w` as well, the
+--          slow path all:
 --            w   runtimes wait for the lock        k   it is only kept closed
 --            h   holds stand at the end            m   marks stand at the end
---            three that have no meaning yet
+--            r   readers are or were among those who wait
+--            two that have no meaning yet
 --   at 13  counter   the last token of the last grant
 --   at 30  expires   when the key expires, ms; 0 if it has no time to live
 -- and while somebody holds the lock (an expired lease stays until the next grant):
---   at 44  fence     first token of its block
+--   at 44  fence     first token of its block; of readers, the only one
 --   at 61  since     time of the grant, µs
---   at 78  end       when the lease expires, ms
---   at 92  acquisition   of the holder, with its word
---   label  of the holder's runtime; it may have spaces. A '~' before it: the runtime may keep the lock idle, and is
+--   at 78  end       when the lease expires, ms; of readers, that of the last one, see row.lua
+--   at 92  acquisition   of the holder, with its word; of readers, the one that opened their lease
+--   label  of its runtime; it may have spaces. A '~' before it: the runtime may keep the lock idle, and is
 --          told when another one waits
 -- and at the end, each behind a space:
 --   holds  how many, 10 digits, if it ever was more than one; '/'; the number of their last change, 20 digits

@@ -19,8 +19,8 @@ local function wide(number, width)
 end
 
 local function text_of_lock()
-  local text = 'v4 x' .. (lock.waiting and 'w' or '-') .. (lock.kept and 'k' or '-') .. (lock.change and 'h' or '-')
-    .. (lock.marks and 'm' or '-') .. '--- ' .. wide(lock.counter, 16) .. ' ' .. wide(lock.expires, 13)
+  local text = 'v4 ' .. (lock.holder and lock.kind or 'x') .. (lock.waiting and 'w' or '-') .. (lock.kept and 'k' or '-')
+    .. (lock.change and 'h' or '-') .. (lock.marks and 'm' or '-') .. (lock.readers_wait and 'r' or '-') .. '-- ' .. wide(lock.counter, 16) .. ' ' .. wide(lock.expires, 13)
   if lock.holder then
     text = text .. ' ' .. wide(lock.fence, 16) .. ' ' .. wide(lock.since, 16) .. ' ' .. wide(lock.ends, 13) .. ' '
       .. lock.holder .. ' ' .. lock.label
@@ -31,12 +31,13 @@ end
 
 -- Reads the parts of a text. Whether they are those of a lock shows when they are put together again.
 local function parse(text)
-  local flags, counter, expires, rest = string.match(text, '^v4 x(%S+) (%d+) (%d+)(.*)$')
+  local kind, flags, counter, expires, rest = string.match(text, '^v4 ([xs])(%S+) (%d+) (%d+)(.*)$')
   if not flags then return end
   local function has(flag) return string.find(flags, flag, 1, true) end
   local holds, change
   lock.counter, lock.expires = bare(counter), expires
-  lock.waiting, lock.kept = has('w') ~= nil, has('k') ~= nil
+  lock.kind, lock.waiting, lock.kept = kind, has('w') ~= nil, has('k') ~= nil
+  lock.readers_wait = has('r') ~= nil
   if has('m') then lock.marks, rest = string.match(rest, ' (%d+)$') or '', string.sub(rest, 1, -15) end
   if has('h') then
     holds, change, rest = string.sub(rest, -31, -22), string.sub(rest, -20), string.sub(rest, 1, -33)
@@ -47,12 +48,18 @@ local function parse(text)
   lock.fence = lock.fence and bare(lock.fence)
 end
 
+-- Where those who share a lease stand.
+local function readers_of(lease)
+  return string.sub(lease, 1, -6) .. 'readers'
+end
+
 -- Reads a lock, no further than one of ours can be long. With `writes`, it also does a write of nothing: a replica
 -- refuses that, so that its answers do not count, and a full server refuses no write that follows it in the
 -- same script. That is GETEX, or, for a text too long to be read, ZREM: on a text it fails as WRONGTYPE on a master,
 -- as READONLY on a replica.
 local function read(writes, lease, queue, waiters, withdrawn)
-  lock = {lease = lease, queue = queue, waiters = waiters, withdrawn = withdrawn, text = ''}
+  lock = {lease = lease, queue = queue, waiters = waiters, withdrawn = withdrawn, readers = readers_of(lease), text = '',
+    kind = 'x'}
   local ok, text = pcall(redis.call, 'GETRANGE', lease, '0', TO)
   local is_long = ok and #text > LONGEST
   if is_long and writes then
@@ -97,9 +104,21 @@ local function remaining()
   return lock.ends - millis - 1
 end
 
--- The milliseconds that this lease has left; nil if it is gone, or only kept.
+-- Whether readers share the lock.
+local function is_shared()
+  return lock.kind == 's' and remaining() ~= nil
+end
+
+-- The milliseconds that an acquisition has left of the lease; nil if it has none, or only keeps the lock closed.
+local function left_of(id)
+  if not is_shared() then return lock.holder == id and not lock.kept and remaining() or nil end
+  local ends = redis.call('ZSCORE', lock.readers, id)
+  return ends and millis < ends and ends - millis - 1 or nil
+end
+
+-- The same of the lease with this first token.
 local function remaining_of(id, first)
-  return lock.holder == id and lock.fence == first and not lock.kept and remaining() or nil
+  return lock.fence == first and left_of(id) or nil
 end
 
 -- Whether the data of a lease was lost: the lock has counted no further than before this first token.
@@ -126,10 +145,10 @@ local function outlive(life)
   end
 end
 
--- Writes a grant.
-local function give(id, first, newest, label, life)
+-- Writes a grant to a writer ('x'), or to readers ('s').
+local function give(kind, id, first, newest, label, life)
   outlive(life)
-  lock.counter, lock.holder, lock.fence = newest, id, first
+  lock.kind, lock.counter, lock.holder, lock.fence = kind, newest, id, first
   lock.since, lock.ends, lock.label = micros, after(life), label
   -- Left behind by a lease that expired, or that this one follows.
   lock.holds, lock.change, lock.kept = nil
@@ -148,7 +167,7 @@ local function begin(id, ttl, seen, label)
   if lock.counter or redis.call('EXISTS', lock.queue, lock.withdrawn) > 0 then return nil end
   local first, newest, behind = mint(nil, seen)
   if not first then return newest end
-  give(id, first, newest, label, ttl)
+  give('x', id, first, newest, label, ttl)
   return {'granted', first, newest, ttl, 0, behind}
 end
 
@@ -163,13 +182,37 @@ local function keep(id, first, life)
   return {'kept', life}
 end
 
--- Sets the absolute number of holds of a lease, and extends it; never grants. The change is
+-- The acquisitions that share the lease, in order.
+local function readers_now()
+  local ids, live = redis.call('ZRANGE', lock.readers, 0, -1, 'WITHSCORES'), {}
+  for at = 1, #ids, 2 do
+    if millis < ids[at + 1] then live[#live + 1] = ids[at] end
+  end
+  table.sort(live)
+  return live
+end
+
+-- Lets a reader read for so long at least, and the lease of all as long as that. The caller saves the lock.
+-- Formats. `readers` is a sorted set of the acquisitions that share the lease; the score says until when, ms. It is
+-- not declared: it has the slot of the lease, and only a lock of kind 's' has one (ADR 0035).
+-- ADR 0050
+local function stretch(id, life)
+  local ends = after(life)
+  redis.call('ZADD', lock.readers, ends, id)
+  if redis.call('PTTL', lock.readers) < life then redis.call('PEXPIRE', lock.readers, life + 60000) end
+  if lock.ends < ends then lock.ends = ends end
+  outlive(life)
+  return life
+end
+
+-- Sets the absolute number of holds of a lease, and extends it; never grants. A reader's are not kept. The change is
 -- numbered, so a late copy changes nothing, and of two changes that overtake each other the later
 -- one stands. The caller saves the lock.
 -- ADR 0010
 local function set_holds(id, first, holds, number, ttl)
   local left = remaining_of(id, first)
   if not left then return gone(first) end
+  if is_shared() then return {'held', stretch(id, math.max(left, ttl))} end
   if tonumber(number) <= (tonumber(lock.change) or 0) then return {'held', left} end
   left = math.max(left, ttl)
   outlive(left)

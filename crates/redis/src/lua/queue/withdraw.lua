@@ -27,20 +27,53 @@ local function mark(id, life)
   lock.marks = until_when
 end
 
-local function withdraw(id, life)
-  local ended = lock.holder == id and not lock.kept and remaining()
-  local line = (lock.waiting or not lock.counter) and unless_foreign(function()
-    local line = survey(string.sub(id, 1, 36))
-    if line.own and line.own.number == string.sub(id, 38) then
+-- Takes the place of an acquisition out of the line, whether it waits to write or to read.
+local function drop_place(id)
+  local asker, line = {id = id}
+  repeat
+    seat_of(asker)
+    line = survey(asker.runtime)
+    if line.own and line.own.number == asker.number then
       line.skip, line.rank, line.own = line.runtime, nil, nil
       line.dead[1] = line.runtime
+      return line
     end
-    if ended then choose(line) end
+    asker.reads = not asker.reads and lock.readers_wait
+  until not asker.reads
+  return line
+end
+
+-- Those who wait to read, and before whom no writer waits any more.
+local function joining(line)
+  local all = {}
+  if not is_shared() or redis.call('EXISTS', lock.readers) == 0 then return all end
+  walk(line, function(runtime, place)
+    if place and bars(runtime, place.seen) then return true end
+    if place then all[#all + 1] = {runtime = runtime, place = place} end
+  end)
+  return all
+end
+
+local function withdraw(id, life)
+  local ended = left_of(id)
+  local over = ended and not (is_shared() and leaves_others(id))
+  local joins = {}
+  local line = (lock.waiting or not lock.counter) and unless_foreign(function()
+    local line = drop_place(id)
+    if over then choose(line) else joins = joining(line) end
     return line
   end)
-  if ended then clear() end
+  if over then clear() end
+  for _, one in ipairs(joins) do
+    stretch(string.sub(one.runtime, 1, 36) .. ':' .. one.place.number, tonumber(one.place.window))
+    line.dead[#line.dead + 1] = one.runtime
+  end
   if line then settle(line) end
   local ok, failure = pcall(mark, id, tonumber(life))
+  if joins[1] then
+    line.next = joins
+    line.block = {first = lock.fence, last = lock.fence, contended = lock.waiting and 1 or 0, behind = 0}
+  end
   if line and line.block then tell_grant(line) end
   if not ok then error(failure, 0) end
   return {'withdrawn', ended and 1 or 0}

@@ -11,6 +11,7 @@ pub(super) mod keep;
 pub(super) mod loss;
 pub(super) mod next;
 pub(super) mod queue;
+pub(super) mod readers;
 pub(super) mod recall;
 pub(super) mod release;
 pub(super) mod renew;

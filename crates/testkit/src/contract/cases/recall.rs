@@ -1,7 +1,7 @@
 //! Recalling: the holder of a lock that it may keep idle is told when another runtime waits.
 
 use leasehold_core::{
-    AcquisitionId, Replication, RuntimeLabel,
+    AcquisitionId, Mode, Replication, RuntimeLabel,
     store::{Acquire, AcquireAnswer, Ask, Granted, Push, ReleaseAnswer},
 };
 
@@ -252,7 +252,9 @@ pub(crate) async fn a_label_does_not_keep(scene: &Scene) {
     let label = RuntimeLabel::new("~host/1/tilde");
     let (name, id, ttl, watermark) = (scene.name().clone(), alice(1), ttl(60), None);
     let (keeps, wait, acks) = (false, None, Replication::NONE);
-    let command = Acquire { name, id, ttl, watermark, label: label.clone(), keeps, wait, acks };
+    let mode = Mode::Write;
+    let command =
+        Acquire { name, id, mode, ttl, watermark, label: label.clone(), keeps, wait, acks };
     let deadline = scene.subject().deadline();
     scene.subject().store().ask(command, deadline).await.expect("acquire");
     let holder = scene.holder().await;

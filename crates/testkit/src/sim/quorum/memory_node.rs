@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, LockName, RuntimeId, RuntimeLabel,
+    AcquisitionId, Fence, LockName, Mode, RuntimeId, RuntimeLabel,
     store::{Push, WaiterRecord},
 };
 use leasehold_quorum::{Busy, NodeAnswer, NodeCommand, NodeLease, Vote, Word};
@@ -314,7 +314,7 @@ impl Row {
                     let waiting_for = duration(now.saturating_sub(since));
                     let silent_for = duration(now.saturating_sub(waiter.heard_at));
                     let label = waiter.label.to_string();
-                    Some(WaiterRecord { id, waiting_for, silent_for, label })
+                    Some(WaiterRecord { id, mode: Mode::Write, waiting_for, silent_for, label })
                 })
                 .collect(),
         }
