@@ -289,11 +289,11 @@ fn inspection(value: &Value) -> Result<Inspection, StoreError> {
 fn lease_record(reply: &ScriptReply<'_>) -> Result<LeaseRecord, StoreError> {
     let server_micros: u64 = reply.parsed(2)?;
     let waiters = waiter_records(reply.0.get(3), server_micros);
-    let readers = reply.read(11, readers)?;
+    let (mode, readers) = reply.read(11, readers)?;
     Ok(LeaseRecord {
         id: reply.read(4, id)?,
-        mode: readers.as_ref().map_or(Mode::Write, |_| Mode::Read),
-        readers: readers.unwrap_or_default(),
+        mode,
+        readers,
         fence: reply.parsed(5)?,
         holds: reply.parsed(6)?,
         remaining: reply.millis(1)?,
@@ -306,11 +306,11 @@ fn lease_record(reply: &ScriptReply<'_>) -> Result<LeaseRecord, StoreError> {
     })
 }
 
-/// The readers of a lock in the order of their ids; `None` inside if a writer has it.
-fn readers(value: &Value) -> Option<Option<Vec<AcquisitionId>>> {
+/// The mode of a lease, and its readers, in the order of their ids.
+fn readers(value: &Value) -> Option<(Mode, Vec<AcquisitionId>)> {
     match value {
-        Value::Int(0) => Some(None),
-        Value::Array(ids) => ids.iter().map(id).collect::<Option<_>>().map(Some),
+        Value::Int(0) => Some((Mode::Write, Vec::new())),
+        Value::Array(ids) => Some((Mode::Read, ids.iter().map(id).collect::<Option<_>>()?)),
         _ => None,
     }
 }

@@ -32,6 +32,8 @@ pub enum Mistake {
     WithdrawsLeasesOnly,
     /// A withdrawal also takes the place of another acquisition of the same runtime.
     WithdrawsAnyPlace,
+    /// A reader joins others, whatever fence it has seen.
+    ForgetsWhatReadersSaw,
     /// A replica answers as a master would; `sim/server.rs` carries it out.
     AnswersAsReplica,
 }
@@ -100,6 +102,10 @@ impl WrongServer {
                     self.misread_renewal(one, deadline).await;
                 }
                 Command::Renew(Renewals { batch })
+            }
+            Command::Acquire(mut acquire) if self.makes(Mistake::ForgetsWhatReadersSaw) => {
+                acquire.watermark = None;
+                Command::Acquire(acquire)
             }
             Command::Withdraw(withdraw) => return self.misread_withdraw(withdraw, deadline).await,
             other => other,

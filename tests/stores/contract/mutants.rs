@@ -33,6 +33,7 @@ fn every_mistake_is_noticed() {
         (Mistake::AddsHolds, "a_hold_sets_the_absolute_count"),
         (Mistake::RecreatesLeases, "a_renewal_never_recreates"),
         (Mistake::ReservesTooLittle, "a_block_lies_between_the_counter_and_the_clock"),
+        (Mistake::ForgetsWhatReadersSaw, "nobody_joins_under_a_fence_below_what_it_has_seen"),
         (Mistake::LeavesNoMark, "a_withdrawn_acquisition_is_never_granted"),
         (Mistake::WithdrawsLeasesOnly, "a_withdrawal_gives_up_the_place"),
         (Mistake::WithdrawsAnyPlace, "a_withdrawal_gives_up_the_place"),

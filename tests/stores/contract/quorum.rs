@@ -1,7 +1,9 @@
 //! The contract, kept on three servers that do not know each other, and on five.
 
-use leasehold_core::FenceSettings;
-use leasehold_testkit::contract::{CASES, Capability, QuorumOfFive, QuorumOfThree, StoreUnderTest};
+use leasehold_core::{FenceSettings, LockName, Mode, StoreErrorKind, store::AcquireAnswer};
+use leasehold_testkit::contract::{
+    CASES, Calls, Capability, QuorumOfFive, QuorumOfThree, StoreUnderTest, alice, ttl,
+};
 
 mod of_three {
     use super::QuorumOfThree;
@@ -28,4 +30,17 @@ async fn what_needs_one_server_is_left_out() {
             assert!(case.needs.iter().any(is_of_one), "{case:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_quorum_refuses_readers() {
+    let subject = QuorumOfThree::start(FenceSettings::default()).await;
+    let name = LockName::new("orders/42").expect("a name");
+    let calls = Calls::new(subject.store(), &name, subject.deadline());
+    let error = calls.clone().to(Mode::Read).acquire(alice(1), ttl(60), None).await;
+    let error = error.expect_err("a quorum has no readers");
+    assert_eq!(error.kind(), StoreErrorKind::Config);
+    assert!(error.to_string().contains("a quorum has no readers"), "{error}");
+    let granted = calls.acquire(alice(1), ttl(60), None).await;
+    assert!(matches!(granted, Ok(AcquireAnswer::Granted(_))), "{granted:?}");
 }

@@ -50,7 +50,7 @@ pub(crate) fn id(index: usize) -> AcquisitionId {
 
 /// Every other acquisition of a runtime is that of a reader.
 pub(crate) fn mode(index: usize) -> Mode {
-    if index / 3 % 2 == 0 { Mode::Write } else { Mode::Read }
+    if (index / 3).is_multiple_of(2) { Mode::Write } else { Mode::Read }
 }
 
 pub(crate) fn names() -> [LockName; NAMES] {

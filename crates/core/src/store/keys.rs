@@ -8,6 +8,7 @@ use crate::types::{LockName, NamePattern, Namespace, RuntimeId};
 /// | queue of waiting runtimes, by arrival | `<namespace>:{<lock>}:queue` |
 /// | the place of each of them | `<namespace>:{<lock>}:waiters` |
 /// | withdrawn acquisitions | `<namespace>:{<lock>}:withdrawn` |
+/// | readers who share the lease | `<namespace>:{<lock>}:readers` |
 /// | boot mark of a node of a quorum | `<namespace>:boot` |
 /// | channel of a runtime | `<namespace>:runtime:<runtime>` |
 ///

@@ -1,5 +1,5 @@
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, LockStore, Replication, RuntimeId, RuntimeLabel,
+    AcquisitionId, Fence, Instant, LockName, LockStore, Mode, Replication, RuntimeId, RuntimeLabel,
     StoreError, Ttl,
     store::{Acquire, AcquireAnswer, Ask},
 };
@@ -20,8 +20,8 @@ pub(crate) async fn acquire(
     deadline: Instant,
 ) -> Result<AcquireAnswer, StoreError> {
     let (name, label) = (LockName::new("a").unwrap(), RuntimeLabel::new("stub"));
-    let (id, ttl) = (id(number), Ttl::default());
+    let (id, mode, ttl) = (id(number), Mode::Write, Ttl::default());
     let (watermark, keeps, wait, acks) = (None, false, None, Replication::NONE);
-    let command = Acquire { name, id, ttl, watermark, label, keeps, wait, acks };
+    let command = Acquire { name, id, mode, ttl, watermark, label, keeps, wait, acks };
     store.ask(command, deadline).await
 }

@@ -141,13 +141,8 @@ impl Step<'_> {
             self.outlive(keep);
             return ReleaseAnswer::Kept { remaining: keep };
         }
-        match next.and_then(|next| self.follower(next)) {
-            Some(next) => self.end_and_queue(&next),
-            None => {
-                self.end_and_grant_next();
-                ReleaseAnswer::Released
-            }
-        }
+        let next = next.and_then(|next| self.follower(next));
+        self.end_and_follow(next.as_ref())
     }
 
     /// A reader leaves. The next acquisition queues, or joins those who go on; if nobody does, the lease ends.
@@ -155,17 +150,12 @@ impl Step<'_> {
         let next = next.and_then(|next| self.follower(next));
         let goes_on = self.leaves_others(id);
         match next {
-            Some(next) if goes_on => match self.stand_behind(&next, next.window) {
+            next if !goes_on => self.end_and_follow(next.as_ref()),
+            None => ReleaseAnswer::Released,
+            Some(next) => match self.stand_behind(&next, next.window) {
                 AcquireAnswer::Granted(granted) => ReleaseAnswer::NextGranted(granted),
                 _ => ReleaseAnswer::NextQueued(self.place(next.id)),
             },
-            Some(next) => self.end_and_queue(&next),
-            None => {
-                if !goes_on {
-                    self.end_and_grant_next();
-                }
-                ReleaseAnswer::Released
-            }
         }
     }
 
@@ -176,9 +166,13 @@ impl Step<'_> {
         counts.then(|| PlaceRow::new((id, mode), ttl, watermark, label, keeps, heartbeat))
     }
 
-    /// Ends the lease and queues the next acquisition, or grants it the lock when it is its turn.
-    fn end_and_queue(&mut self, next: &PlaceRow) -> ReleaseAnswer {
+    /// Ends the lease and queues the next acquisition, if there is one, or grants it the lock when it is its turn.
+    fn end_and_follow(&mut self, next: Option<&PlaceRow>) -> ReleaseAnswer {
         let last_mode = self.row.lease.take().map(|lease| lease.mode);
+        let Some(next) = next else {
+            self.grant_next(last_mode);
+            return ReleaseAnswer::Released;
+        };
         match self.contest(next, next.window, last_mode) {
             Ok(Some(granted)) => ReleaseAnswer::NextGranted(granted),
             // Without a token, too: the lease has ended, and the next heartbeat hears why.
@@ -204,7 +198,7 @@ impl Step<'_> {
         let is_its = |lease: &LeaseRow| lease.id == id && !lease.kept && lease.mode == Mode::Write;
         let ended_grant = reads || self.lease().is_some_and(|lease| is_its(lease));
         if ended_grant && !(reads && self.leaves_others(id)) {
-            self.end_and_grant_next();
+            self.end_and_follow(None);
         }
         self.admit_waiting();
         self.row.mark_withdrawn(self.now, id, self.now + WITHDRAWAL_MARK);
@@ -229,7 +223,7 @@ impl Step<'_> {
         } else {
             self.send(id, Push::ForceReleased { name, id, fence });
         }
-        self.end_and_grant_next();
+        self.end_and_follow(None);
         ForceReleaseAnswer::Ended { fence: above }
     }
 }

@@ -51,7 +51,7 @@ impl Step<'_> {
         let unused = Heartbeat { number: 0, claim_window: ttl.get() };
         let heartbeat = wait.unwrap_or(unused);
         let asker = PlaceRow::new((id, mode), ttl, watermark, label, keeps, heartbeat);
-        if wait.is_some() { self.wait(&asker) } else { self.try_once(asker) }
+        if wait.is_some() { self.wait(&asker) } else { self.try_once(&asker) }
     }
 
     /// An acquire that waits, or a heartbeat: the two are the same.
@@ -90,27 +90,26 @@ impl Step<'_> {
     }
 
     /// An acquire that does not wait: it passes no live waiter, not even of its own runtime.
-    fn try_once(&mut self, asker: PlaceRow) -> Result<AcquireAnswer, StoreError> {
+    fn try_once(&mut self, asker: &PlaceRow) -> Result<AcquireAnswer, StoreError> {
         let (id, now) = (asker.id, self.now);
-        if let Some(answer) = self.settled(&asker) {
+        if let Some(answer) = self.settled(asker) {
             return Ok(answer);
         }
         let own = self.queue().place(id).filter(|own| own.is_live(now));
-        let lifetime = own.map_or(asker.ttl.get(), |own| own.window);
-        if let Some(lease) = self.lease() {
-            let (ends, keeps) = (lease.ends, lease.keeps());
-            let joined = self.join(&asker, lifetime).map(AcquireAnswer::Granted);
-            return Ok(joined.unwrap_or(AcquireAnswer::Busy { remaining: self.left(ends), keeps }));
-        }
-        let last_mode = self.row.last_mode(now);
-        let shared = self.or_nothing(|step| step.share_out(last_mode, Some((&asker, lifetime))))?;
-        Ok(match shared.as_ref().and_then(|shared| own_grant_of(id, shared)) {
-            Some(granted) => AcquireAnswer::Granted(granted),
-            None => {
-                let keeps = self.lease().is_some_and(|lease| lease.keeps());
-                AcquireAnswer::Busy { remaining: self.lease_left().unwrap_or_default(), keeps }
-            }
-        })
+        let lifetime = own.map_or_else(|| asker.ttl.get(), |own| own.window);
+        let granted = if self.lease().is_some() {
+            self.join(asker, lifetime)
+        } else {
+            let last_mode = self.row.last_mode(now);
+            let shared =
+                self.or_nothing(|step| step.share_out(last_mode, Some((asker, lifetime))))?;
+            shared.and_then(|shared| own_grant_of(id, &shared))
+        };
+        let busy = |step: &mut Self| {
+            let keeps = step.lease().is_some_and(|lease| lease.keeps());
+            AcquireAnswer::Busy { remaining: step.lease_left().unwrap_or_default(), keeps }
+        };
+        Ok(granted.map_or_else(|| busy(self), AcquireAnswer::Granted))
     }
 
     /// Asks for the free lock; if it cannot be granted, the queue stays as it was.

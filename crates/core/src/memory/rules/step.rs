@@ -131,18 +131,18 @@ impl Step<'_> {
         {
             next.push(asker.clone());
         }
-        let grantee = |place: PlaceRow| match asker {
+        let its_time = |place: PlaceRow| match asker {
             Some((asker, lifetime)) if asker.id == place.id => (asker.clone(), lifetime),
             _ => (place.clone(), place.window),
         };
-        let grantees: Vec<_> = next.into_iter().map(grantee).collect();
-        let Some(granted) = self.grant(&grantees)? else { return Ok(None) };
-        for (place, remaining) in &grantees {
+        let all: Vec<Grantee> = next.into_iter().map(its_time).collect();
+        let Some(granted) = self.grant(&all)? else { return Ok(None) };
+        for (place, remaining) in &all {
             if asker.is_none_or(|(asker, _)| asker.id != place.id) {
                 self.tell_granted(place, Granted { remaining: *remaining, ..granted.clone() });
             }
         }
-        Ok(Some((granted, grantees)))
+        Ok(Some((granted, all)))
     }
 
     pub(super) fn tell_granted(&mut self, place: &PlaceRow, granted: Granted) {
@@ -150,9 +150,8 @@ impl Step<'_> {
         self.send(id, Push::Granted { name, id, granted, heartbeat });
     }
 
-    /// Ends the lease, and grants the lock to those whose turn it is if a token is left for them.
-    pub(super) fn end_and_grant_next(&mut self) {
-        let last_mode = self.row.lease.take().map(|lease| lease.mode);
+    /// Grants the free lock to those whose turn it is, if a token is left for them.
+    pub(super) fn grant_next(&mut self, last_mode: Option<Mode>) {
         // Without a token the waiter keeps its place; its next heartbeat hears why.
         let _ = self.share_out(last_mode, None);
     }
