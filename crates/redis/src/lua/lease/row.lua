@@ -56,10 +56,10 @@ end
 -- Reads a lock, no further than one of ours can be long. With `writes`, it also does a write of nothing: a replica
 -- refuses that, so that its answers do not count, and a full server refuses no write that follows it in the
 -- same script. That is GETEX, or, for a text too long to be read, ZREM: on a text it fails as WRONGTYPE on a master,
--- as READONLY on a replica.
+-- as READONLY on a replica. Of a lock that was lost it is not known whether readers wait.
 local function read(writes, lease, queue, waiters, withdrawn)
   lock = {lease = lease, queue = queue, waiters = waiters, withdrawn = withdrawn, readers = readers_of(lease), text = '',
-    kind = 'x'}
+    kind = 'x', readers_wait = true}
   local ok, text = pcall(redis.call, 'GETRANGE', lease, '0', TO)
   local is_long = ok and #text > LONGEST
   if is_long and writes then
@@ -167,6 +167,7 @@ local function begin(id, ttl, seen, label)
   if lock.counter or redis.call('EXISTS', lock.queue, lock.withdrawn) > 0 then return nil end
   local first, newest, behind = mint(nil, seen)
   if not first then return newest end
+  lock.readers_wait = nil
   give('x', id, first, newest, label, ttl)
   return {'granted', first, newest, ttl, 0, behind}
 end

@@ -106,9 +106,7 @@ local function ask(asker)
   local left = left_of(asker.id)
   if left then return granted_before(asker, left) end
   if not lock.counter then
-    -- A lock that was lost does not say whether readers wait, nor whether there are marks. If there are, the grant says
-    -- so again.
-    lock.readers_wait = true
+    -- A lock that was lost does not say whether there are marks. If there are, the grant says so again.
     local life = redis.call('PTTL', lock.withdrawn)
     if life ~= -2 then lock.marks = after(math.max(life, 0)) end
   end

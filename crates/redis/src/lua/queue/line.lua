@@ -105,8 +105,10 @@ end
 local function is_barred(line)
   local barred
   walk(line, function(runtime, place)
-    barred = place and runtime ~= line.runtime and bars(runtime, place.seen)
-    return barred or place and runtime == line.runtime
+    if not place then return end
+    local is_its = line.mine and runtime == line.runtime
+    barred = not is_its and bars(runtime, place.seen)
+    return barred or is_its
   end)
   return barred
 end
@@ -129,9 +131,11 @@ end
 -- Collects the live places: the first one, or all where readers may wait. The dead ones before it are to go: the next
 -- walk goes on behind them.
 local function collect(line, asker)
-  local all = lock.readers_wait or asker and asker.reads
+  local all, has_readers = lock.readers_wait or asker and asker.reads, false
   line.live = {}
   walk(line, function(runtime, place, at)
+    -- Also one that is dead: it may come back.
+    has_readers = has_readers or reads(runtime)
     if place then
       line.live[#line.live + 1] = {runtime = runtime, place = place, at = at}
       return not all
@@ -140,12 +144,10 @@ local function collect(line, asker)
     line.dead[#line.dead + 1] = runtime
     if runtime == line.runtime then line.rank, line.own = nil, nil end
   end)
-  local has_readers
-  for _, one in ipairs(line.live) do has_readers = has_readers or reads(one.runtime) end
   if all then lock.readers_wait = has_readers or line.card > 256 end
-  line.mine = line.mine and line.own
-  if not asker or line.mine then return end
-  -- One that waits is the last; one that only tries passes nobody, but a reader passes readers.
+  line.mine = line.mine and line.own and is_live(line.own)
+  if not asker or line.mine and line.live[1] then return end
+  -- One that waits is the last, and the only one if none of those that it saw lives; one that only tries passes nobody, but a reader passes readers.
   local passes = false
   for _, other in ipairs(line.live) do passes = passes or not (asker.reads and reads(other.runtime)) end
   if asker.heartbeat or not passes then
@@ -181,8 +183,8 @@ local function choose(line, asker)
   end
   if not next[1] then return end
   local others = line.card - #line.dead - gone
-  -- An older place of the runtime of the asker goes, too; one that goes on to wait has a place.
-  if line.wins and not line.mine and line.rank then others = others - 1 end
+  -- A place of the asker that it did not see goes, too; one that goes on to wait has a place.
+  if line.wins and not line.wins.at and line.rank then others = others - 1 end
   if not line.wins and asker and asker.heartbeat and not line.rank then others = others + 1 end
   local shares = reads(next[1].runtime)
   local first, newest, behind = mint(lock.counter, seen, others > 0 and not shares)
@@ -289,7 +291,7 @@ local function settle(line, asker, life)
   for _, one in ipairs(next) do
     if one.at then gone[#gone + 1] = one.runtime end
   end
-  if line.wins and line.block and line.rank and not line.mine then gone[#gone + 1] = asker.runtime end
+  if line.wins and line.block and line.rank and not line.wins.at then gone[#gone + 1] = asker.runtime end
   leave(gone)
 
   lock.waiting = line.card + more - #gone > 0

@@ -193,17 +193,17 @@ pub(crate) async fn nobody_joins_under_a_fence_below_what_it_has_seen(scene: &Sc
 /// A writer that withdraws lets in the readers who queued behind it, but not those behind another.
 pub(crate) async fn a_writer_that_withdraws_lets_readers_in(scene: &Scene) {
     let fence = reads(scene, alice(1)).await.first;
+    let pushes = scene.pushes(carol(2)).await;
     scene.queued(bob(1)).await;
-    waits_to_read(scene, alice(2)).await;
-    scene.queued(carol(1)).await;
     waits_to_read(scene, carol(2)).await;
-    let pushes = scene.pushes(alice(2)).await;
+    scene.queued(carol(1)).await;
+    waits_to_read(scene, bob(2)).await;
     assert!(!scene.withdraw(bob(1)).await);
     let (id, granted, _) = pushes.grant().await;
-    assert_eq!((id, granted.first, granted.contended), (alice(2), fence, true));
+    assert_eq!((id, granted.first, granted.contended), (carol(2), fence, true));
     assert_eq!(granted.remaining, Scene::WINDOW);
-    assert_eq!(scene.holder().await.readers, [alice(1), alice(2)]);
-    assert_eq!(scene.waiting().await, [carol(1), carol(2)]);
+    assert_eq!(scene.holder().await.readers, [alice(1), carol(2)]);
+    assert_eq!(scene.waiting().await, [carol(1), bob(2)]);
 }
 
 /// A reader that withdraws leaves; the last one lets the writer in.
