@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use leasehold_core::{Replication, RuntimeLabel, Terms, Ttl};
+use leasehold_core::{Mode, Replication, RuntimeLabel, Terms, Ttl};
 
 use crate::{
     error::{AcquireError, OptionsError, ReleaseError, WithError},
@@ -360,7 +360,7 @@ impl How {
         if let Some(hold) = self.min_hold {
             check_min_hold(hold, longest)?;
         }
-        Ok(Terms { ttl, acks })
+        Ok(Terms { ttl, acks, mode: Mode::Write })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, RuntimeLabel, StoreError, StoreErrorKind, Ttl,
+    AcquisitionId, Fence, Instant, LockName, Mode, RuntimeLabel, StoreError, StoreErrorKind, Ttl,
     backoff,
     lease::LossReason,
     store::{Inspection, LeaseRecord},
@@ -226,7 +226,7 @@ impl Once {
         // Of this very process: it has ended, or never began, and that is on its way to the server.
         let turn = TurnId { id: record.id, first: record.fence };
         let is_ending =
-            !record.kept && engine.look(name, |state| state.is_ending(turn)) == Some(true);
+            !record.kept && engine.look(name, Mode::Write, |state| state.is_ending(turn)) == Some(true);
         Ok((!is_ending).then_some(record))
     }
 }

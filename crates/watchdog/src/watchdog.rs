@@ -195,7 +195,7 @@ impl RenewalBatch {
         watches: Arc<Watches>,
     ) -> AnsweredBatch {
         let renewal = |(_, turn): &(Key, Arc<Grant>)| {
-            let (name, Terms { ttl, acks }) = (turn.name().clone(), turn.terms());
+            let (name, Terms { ttl, acks, .. }) = (turn.name().clone(), turn.terms());
             Renewal { name, id: turn.id(), fence: turn.first(), ttl, acks }
         };
         let batch = self.turns.iter().map(renewal).collect();

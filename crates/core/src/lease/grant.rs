@@ -4,7 +4,7 @@ use super::state::believed_until;
 use crate::{
     clock::Instant,
     store::Granted,
-    types::{AcquisitionId, Fence, LockName, Replication, Terms, Ttl},
+    types::{AcquisitionId, Fence, LockName, Mode, Replication, Terms, Ttl},
 };
 
 /// Proof that a store granted a lock to an acquisition, made of an answer or a push of the store.
@@ -17,6 +17,7 @@ pub struct Grant {
     first: Fence,
     /// How many tokens follow the first one.
     others: u16,
+    mode: Mode,
     acks: Replication,
     ttl: Ttl,
     believed_until: Instant,
@@ -35,13 +36,14 @@ impl Grant {
         granted: &Granted,
     ) -> Self {
         let others = granted.last.get().saturating_sub(granted.first.get());
-        let Terms { ttl, acks } = terms;
+        let Terms { ttl, acks, mode } = terms;
         Self {
             name: name.clone(),
             id,
             first: granted.first,
             // A block has 1,024 tokens at most; a longer one is used in part.
             others: u16::try_from(others).unwrap_or(u16::MAX),
+            mode,
             acks,
             ttl,
             believed_until: believed_until(sent_at, granted.remaining),
@@ -83,9 +85,14 @@ impl Grant {
         self.ttl
     }
 
-    /// Ttl and acknowledgements of its leases.
+    /// Whether its leases are to write, or to read with others.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What tasks have asked of its leases.
     pub fn terms(&self) -> Terms {
-        Terms { ttl: self.ttl, acks: self.acks }
+        Terms { ttl: self.ttl, acks: self.acks, mode: self.mode }
     }
 
     /// Until when the holder may believe without a renewal.

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{SettingError, Ttl};
+use super::{Mode, SettingError, Ttl};
 use crate::durations::ACKNOWLEDGEMENTS;
 
 /// How many copies of a grant must be acknowledged before a task believes it.
@@ -115,12 +115,14 @@ pub struct Terms {
     pub ttl: Ttl,
     /// Which acknowledgements its grant and its renewals need.
     pub acks: Replication,
+    /// Whether it is to write, or to read with others.
+    pub mode: Mode,
 }
 
 impl Terms {
-    /// A ttl, and no acknowledgement.
+    /// A ttl, to write, and no acknowledgement.
     pub fn without_acks(ttl: Ttl) -> Self {
-        Self { ttl, acks: Replication::NONE }
+        Self { ttl, acks: Replication::NONE, mode: Mode::Write }
     }
 }
 

@@ -129,7 +129,7 @@ impl Engine {
             return Footprint { watched: 0, names: 0, waiting: 0, pending: 0, watermarks: 0 };
         }
         let (mut names, mut waiting) = (0, 0);
-        self.names.each(|_, state| {
+        self.names.each(|_, _, state| {
             names += 1;
             waiting += state.waiting();
         });

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, LockName, StoreError, StoreErrorKind, Ttl, backoff,
+    AcquisitionId, Fence, Instant, LockName, Mode, StoreError, StoreErrorKind, Ttl, backoff,
     lease::{HoldUpdate, LossReason, believed_until},
     metric::{ClassMetrics, ReleaseOutcome, ReleaseVia},
     store::ReleaseAnswer,
@@ -18,6 +18,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
     pub(super) name: LockName,
+    pub(super) mode: Mode,
     pub(super) id: AcquisitionId,
     pub(super) ttl: Ttl,
     pub(super) kind: DeliveryKind,
@@ -86,7 +87,7 @@ impl Delivery {
     /// The end of a turn, for whose answer the state of its name waits.
     pub(super) fn release(
         now: Instant,
-        name: &LockName,
+        (name, mode): (&LockName, Mode),
         metrics: &Arc<ClassMetrics>,
         release: TurnRelease,
     ) -> Self {
@@ -94,18 +95,19 @@ impl Delivery {
         let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
         let TurnId { id, first } = turn;
         let (kind, turn, belief) = (DeliveryKind::Release(first), Some(turn), None);
-        Self { name, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
+        Self { name, mode, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
     }
 
     /// Another command about a lease, for whose answer no state waits.
     pub(super) fn of_lease(now: Instant, lease: &HeldLease, kind: DeliveryKind) -> Self {
-        Self::of(now, lease.name(), lease.metrics(), lease.turn().id(), lease.ttl(), kind)
+        let (turn, ttl) = (lease.turn(), lease.ttl());
+        Self::of(now, (lease.name(), turn.mode()), lease.metrics(), turn.id(), ttl, kind)
     }
 
     /// Another command about an acquisition.
     pub(super) fn of(
         now: Instant,
-        name: &LockName,
+        (name, mode): (&LockName, Mode),
         metrics: &Arc<ClassMetrics>,
         id: AcquisitionId,
         ttl: Ttl,
@@ -114,7 +116,7 @@ impl Delivery {
         let (name, metrics, expires) = (name.clone(), Arc::clone(metrics), now + ttl.get());
         let (turn, belief, closed_until, via) = (None, None, None, None);
         let hurry = Arc::default();
-        Self { name, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
+        Self { name, mode, id, ttl, kind, expires, turn, belief, closed_until, via, metrics, hurry }
     }
 
     /// Whether the lock stays closed until the command is executed.

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Class, Fence, Instant, LockName, Terms,
+    AcquisitionId, Class, Fence, Instant, LockName, Mode, Terms,
     lease::{Grant, HoldUpdate, LeaseState, LossReason},
     metric::{ClassMetrics, HoldEnd, KeptOutcome, ReleaseOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Heartbeats, Renewal, Renewals, Waiter, only},
@@ -26,21 +26,35 @@ use super::{
 
 /// How events reach the states of names, and what follows from them.
 impl Engine {
-    pub(crate) fn look<T>(&self, name: &LockName, look: impl FnOnce(&NameState) -> T) -> Option<T> {
-        self.names.lock(name)?.get(name).map(|entry| look(&entry.state))
+    pub(crate) fn look<T>(
+        &self,
+        name: &LockName,
+        mode: Mode,
+        look: impl FnOnce(&NameState) -> T,
+    ) -> Option<T> {
+        self.names.lock(name)?.of(mode).get(name).map(|entry| look(&entry.state))
+    }
+
+    /// What an acquisition of this runtime asks for: to read, if it is known for that.
+    pub(super) fn mode_of(&self, name: &LockName, id: AcquisitionId) -> Mode {
+        let reads = self.look(name, Mode::Read, |state| state.is_about(id)) == Some(true);
+        if reads { Mode::Read } else { Mode::Write }
     }
 
     /// The lease that a task of this runtime holds, and who took it.
     pub(crate) fn holder(&self, name: &LockName) -> Option<(Arc<HeldLease>, Caller)> {
-        let shard = self.names.lock(name)?;
-        let entry = shard.get(name)?;
-        let lease = self.watches.holder(entry.state.watch()?)?;
-        Some((lease, entry.holder?))
+        let mut shard = self.names.lock(name)?;
+        let mut of = |mode| {
+            let entry = shard.of(mode).get(name)?;
+            let lease = self.watches.holder(entry.state.watch()?)?;
+            Some((lease, entry.holder?))
+        };
+        of(Mode::Write).or_else(|| of(Mode::Read))
     }
 
     /// The owner that holds a lock, if one does.
     pub(crate) fn owner_of(&self, name: &LockName) -> Option<Owner> {
-        let owner = self.names.lock(name)?.get(name)?.owner.as_ref()?.upgrade()?;
+        let owner = self.names.lock(name)?.of(Mode::Write).get(name)?.owner.as_ref()?.upgrade()?;
         let is_held = owner.held(name)?.lease.is_held();
         is_held.then_some(owner)
     }
@@ -48,16 +62,17 @@ impl Engine {
     /// The owners that hold a lock, in the order of the locks' names.
     pub(crate) fn owners(&self) -> Vec<Owner> {
         let names = self.names.names_of(NameState::is_known_held);
-        names.iter().filter_map(|name| self.owner_of(name)).collect()
+        names.iter().filter_map(|(name, _)| self.owner_of(name)).collect()
     }
 
     /// Applies an event to the state of a name, if it has one; `None` also in a fork.
     pub(crate) fn with<T>(
         &self,
         name: &LockName,
+        mode: Mode,
         event: impl FnOnce(&mut NameEntry, &mut Env<'_>) -> T,
     ) -> Option<T> {
-        self.apply(self.names.lock(name)?, name, event)
+        self.apply(self.names.lock(name)?, (name, mode), event)
     }
 
     /// Applies an event to the state of a name, which is made if there is none; `None` after the
@@ -65,23 +80,24 @@ impl Engine {
     pub(crate) fn with_new<T>(
         &self,
         name: &LockName,
+        mode: Mode,
         metrics: &Arc<ClassMetrics>,
         event: impl FnOnce(&mut NameEntry, &mut Env<'_>) -> T,
     ) -> Option<T> {
-        self.apply(self.names.lock_with(name, metrics)?, name, event)
+        self.apply(self.names.lock_with(name, mode, metrics)?, (name, mode), event)
     }
 
     /// Applies an event under the lock of its shard, and does what follows from it outside.
     fn apply<T>(
         &self,
         mut shard: MutexGuard<'_, Shard>,
-        name: &LockName,
+        (name, mode): (&LockName, Mode),
         event: impl FnOnce(&mut NameEntry, &mut Env<'_>) -> T,
     ) -> Option<T> {
-        let entry = shard.get_mut(name)?;
+        let entry = shard.of(mode).get_mut(name)?;
         let Self { clock, entropy, numbers, timing, rules, .. } = self;
         let (now, effects) = (clock.now(), Effects::default());
-        let mut env = Env { name, now, entropy: &**entropy, numbers, timing, rules, effects };
+        let mut env = Env { name, mode, now, entropy: &**entropy, numbers, timing, rules, effects };
         if !self.is_here(now) {
             return None;
         }
@@ -94,14 +110,14 @@ impl Engine {
             effects.metrics.get_or_insert_with(|| Arc::clone(&entry.metrics));
         }
         if entry.state.is_done() {
-            shard.remove(name);
+            shard.of(mode).remove(name);
         }
         drop(shard);
         self.carry_out(name, effects);
         // They go on in the runtime.
         drop(cleanups);
-        if let Some((stamp, name)) = evicted {
-            self.evict(stamp, &name);
+        if let Some((stamp, (name, mode))) = evicted {
+            self.evict(stamp, &name, mode);
         }
         Some(answer)
     }
@@ -111,12 +127,13 @@ impl Engine {
         let (mut cleanups, effects) = (Vec::new(), &mut env.effects);
         let metrics = effects.metrics.as_ref().unwrap_or(&entry.metrics);
         if let Some(release) = effects.release.take() {
-            let release = Delivery::release(env.now, env.name, metrics, release);
+            let release = Delivery::release(env.now, (env.name, env.mode), metrics, release);
             cleanups.extend(Cleanup::new(self, release));
         }
         for (id, ttl) in effects.withdraw.drain(..) {
             let (via, kind) = (Some(ReleaseVia::Withdraw), DeliveryKind::Withdraw);
-            let withdrawal = Delivery::of(env.now, env.name, metrics, id, ttl, kind);
+            let of = (env.name, env.mode);
+            let withdrawal = Delivery::of(env.now, of, metrics, id, ttl, kind);
             let withdrawal = Delivery { via, ..withdrawal };
             let hurry = Arc::clone(&withdrawal.hurry);
             if let Some(cleanup) = Cleanup::new(self, withdrawal) {
@@ -158,8 +175,8 @@ impl Engine {
         }
     }
 
-    fn evict(&self, stamp: IdleSince, name: &LockName) {
-        self.with(name, |entry, env| {
+    fn evict(&self, stamp: IdleSince, name: &LockName, mode: Mode) {
+        self.with(name, mode, |entry, env| {
             // Unless it became idle again a while later: then it has another stamp.
             if entry.kept == Some(stamp) {
                 entry.kept = None;
@@ -181,7 +198,7 @@ impl Engine {
     ) -> Result<Option<Cleanup>, LossReason> {
         let SharedLease { lease, owner, .. } = held;
         let via = if end == HoldEnd::Dropped { ReleaseVia::Drop } else { ReleaseVia::Explicit };
-        let released = self.with(lease.name(), |entry, env| {
+        let released = self.with(lease.name(), lease.turn().mode(), |entry, env| {
             if !entry.state.has_lease(lease.fence()) {
                 return None;
             }
@@ -236,7 +253,8 @@ impl Engine {
             // Inside the lock: the next lease of the turn is watched after this one.
             self.watches.vacate(watch);
         }
-        let release = Delivery::release(env.now, lease.name(), lease.metrics(), release?);
+        let of = (lease.name(), lease.turn().mode());
+        let release = Delivery::release(env.now, of, lease.metrics(), release?);
         // That of the lease, which `max_hold` may end before its turn.
         let overdue_at = env.now + self.timing.heartbeat_pause(lease.ttl());
         let belief = Some(Belief { until: lease_until, overdue_at });
@@ -261,7 +279,7 @@ impl Engine {
 
     /// A turn is lost. Its lease is marked as lost already.
     pub(super) fn on_lost(&self, turn: &Grant, reason: LossReason, closed_until: Option<Instant>) {
-        self.with(turn.name(), |entry, env| {
+        self.with(turn.name(), turn.mode(), |entry, env| {
             entry.state.on_lost(env, TurnId::of(turn), reason, closed_until);
         });
     }
@@ -269,7 +287,8 @@ impl Engine {
     /// A turn was ended by force: its holder need not wait for a renewal to learn it.
     pub(super) fn on_force_released(&self, name: &LockName, id: AcquisitionId, first: Fence) {
         // Also while no task holds a lease of it: the task that is offered one is not to take it.
-        self.with(name, |entry, env| entry.state.on_force_released(env, TurnId { id, first }));
+        let (mode, turn) = (self.mode_of(name, id), TurnId { id, first });
+        self.with(name, mode, |entry, env| entry.state.on_force_released(env, turn));
     }
 
     /// Tokens of a name were granted at `at` or a little later, whether the grant counts or not.
@@ -300,33 +319,36 @@ impl Engine {
         let answers = answers.unwrap_or_else(|error| vec![Err(error); beats.len()]);
         // Also where no task waits any more: the grant is taken back then.
         let metrics = self.metrics.class(&Class::default());
-        for (Beat { waiter: Waiter { name, id, .. }, sent_at }, result) in beats.iter().zip(answers)
+        for (Beat { waiter: Waiter { name, id, mode, .. }, sent_at }, result) in beats.iter().zip(answers)
         {
             if let Ok(AcquireAnswer::Granted(granted)) = &result {
                 self.saw(*sent_at, name, granted);
             }
             let answer = TimedAnswer { sent_at: *sent_at, result };
-            self.with_new(name, &metrics, |entry, env| entry.state.on_reply(env, *id, answer));
+            let reply = |entry: &mut NameEntry, env: &mut Env<'_>| {
+                entry.state.on_reply(env, *id, answer);
+            };
+            self.with_new(name, *mode, &metrics, reply);
         }
     }
 
     /// Asks whether a grant is still there, before any task believes in it.
     async fn confirm(self: Arc<Self>, grant: Grant) {
         let sent_at = self.clock.now();
-        let (name, Terms { ttl, acks }) = (grant.name().clone(), grant.terms());
+        let (name, Terms { ttl, acks, mode }) = (grant.name().clone(), grant.terms());
         let (id, fence) = (grant.id(), grant.first());
         let batch = vec![Renewal { name: name.clone(), id, fence, ttl, acks }];
         let deadline = sent_at + self.place_deadline(ttl);
         let answers = self.store.ask(sent_at, Renewals { batch }, deadline).await;
         let answer = TimedAnswer { sent_at, result: answers.and_then(only) };
-        self.with(&name, |entry, env| entry.state.on_confirmation(env, grant, answer));
+        self.with(&name, mode, |entry, env| entry.state.on_confirmation(env, grant, answer));
     }
 
     /// No task gets a lease any more, once the present events are over.
     pub(super) fn close(&self) {
         self.names.close();
-        for name in self.names.names_of(|_| true) {
-            self.with(&name, |entry, env| entry.state.on_close(env));
+        for (name, mode) in self.names.names_of(|_| true) {
+            self.with(&name, mode, |entry, env| entry.state.on_close(env));
         }
     }
 }

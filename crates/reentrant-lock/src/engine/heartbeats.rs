@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use leasehold_core::{Clock, Instant, LONGEST_NAP, LockName};
+use leasehold_core::{Clock, Instant, LONGEST_NAP};
 use leasehold_watchdog::Key;
 use tokio::{select, task::JoinSet};
 
@@ -12,7 +12,10 @@ use crate::{
     queue::Beat,
 };
 
-use super::{core::Engine, names::Agenda};
+use super::{
+    core::Engine,
+    names::{Agenda, Side},
+};
 
 /// The task that looks at a name when something is due for it.
 #[derive(Debug)]
@@ -94,9 +97,9 @@ impl Drop for HeartbeatTask {
 }
 
 /// Does what is due for some names; yields the heartbeats that are to be sent.
-fn look_at(engine: &Engine, names: Vec<(Key, LockName)>) -> Vec<Beat> {
-    let look = |(key, name)| {
-        let beat = engine.with(&name, |entry, env| {
+fn look_at(engine: &Engine, names: Vec<(Key, Side)>) -> Vec<Beat> {
+    let look = |(key, (name, mode)): (Key, Side)| {
+        let beat = engine.with(&name, mode, |entry, env| {
             entry.scheduled = entry.scheduled.filter(|present| present.key != key);
             entry.state.on_timer(env)
         });

@@ -1,11 +1,13 @@
 use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::stream::{self, StreamExt};
-use leasehold_core::{Clock, Instant, LockName, Mutex, outage::WatchedStore, store::Release};
+use leasehold_core::{
+    Clock, Instant, LockName, Mode, Mutex, outage::WatchedStore, store::Release,
+};
 
 use crate::{durations::STAMP, queue::TurnId};
 
-use super::executor::Executor;
+use super::{executor::Executor, names::Side};
 
 /// The names whose turns are kept: they are idle, or were idle and are held again. If there are too
 /// many, the turn ends that was idle least recently.
@@ -14,7 +16,7 @@ pub(super) struct KeptTurns(Mutex<IdleNames>);
 
 #[derive(Debug, Default)]
 struct IdleNames {
-    names: BTreeMap<IdleSince, LockName>,
+    names: BTreeMap<IdleSince, Side>,
     /// The last stamp, so that each stamp is a new one.
     last: IdleSince,
 }
@@ -29,8 +31,8 @@ impl KeptTurns {
         &self,
         now: Instant,
         stamp: &mut Option<IdleSince>,
-        name: &LockName,
-    ) -> Option<(IdleSince, LockName)> {
+        (name, mode): (&LockName, Mode),
+    ) -> Option<(IdleSince, Side)> {
         if stamp.is_some_and(|at| now < at + STAMP) {
             return None;
         }
@@ -38,7 +40,7 @@ impl KeptTurns {
         let new = now.max(state.last + Duration::from_nanos(1));
         state.last = new;
         let old = stamp.replace(new).and_then(|old| state.names.remove(&old));
-        state.names.insert(new, old.unwrap_or_else(|| name.clone()));
+        state.names.insert(new, old.unwrap_or_else(|| (name.clone(), mode)));
         let is_too_many = state.names.len() > Self::MAX;
         is_too_many.then(|| state.names.pop_first()).flatten()
     }

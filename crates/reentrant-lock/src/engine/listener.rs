@@ -22,8 +22,8 @@ impl Listener for Engine {
         match push {
             // Messages may have been lost: the places of all tasks that wait are asked for again, soon.
             Push::Listening => {
-                for name in self.names.names_of(NameState::expects_messages) {
-                    self.with(&name, |entry, env| entry.state.on_lost_messages(env));
+                for (name, mode) in self.names.names_of(NameState::expects_messages) {
+                    self.with(&name, mode, |entry, env| entry.state.on_lost_messages(env));
                 }
             }
             Push::Unexpected => on_dropped(self, MessageOutcome::Unexpected),
@@ -41,7 +41,8 @@ impl Listener for Engine {
                 // Also for a name that has no entry any more: the grant is to be withdrawn. The class of that
                 // name is not known here.
                 let metrics = self.metrics.class(&Class::default());
-                let is_awaited = self.with_new(&name, &metrics, |entry, env| {
+                let mode = self.mode_of(&name, id);
+                let is_awaited = self.with_new(&name, mode, &metrics, |entry, env| {
                     let is_awaited = entry.state.awaits(id);
                     // Only then: a message may be old, or of somebody who watches the channel.
                     if is_awaited {
@@ -60,7 +61,7 @@ impl Listener for Engine {
             }
             Push::Wanted { name, id, fence: first } => {
                 self.metrics.store().message(MessageOutcome::Believed);
-                self.with(&name, |entry, env| {
+                self.with(&name, self.mode_of(&name, id), |entry, env| {
                     entry.state.on_wanted(env, TurnId { id, first });
                 });
             }
@@ -107,7 +108,7 @@ impl Keeper {
     fn count(&self, count: impl Fn(&NameState) -> usize) -> usize {
         let Some(engine) = self.0.upgrade() else { return 0 };
         let mut sum = 0;
-        engine.names.each(|_, state| sum += count(state));
+        engine.names.each(|_, _, state| sum += count(state));
         sum
     }
 }

@@ -6,7 +6,9 @@ use std::{
     },
 };
 
-use leasehold_core::{Clock, Instant, LockName, Mutex, NameMap, Origin, metric::ClassMetrics};
+use leasehold_core::{
+    Clock, Instant, LockName, Mode, Mutex, NameMap, Origin, metric::ClassMetrics,
+};
 use leasehold_watchdog::{DueQueue, Key};
 use tokio::sync::Notify;
 
@@ -28,8 +30,24 @@ pub(super) struct NameTable {
     is_closed: AtomicBool,
 }
 
-/// Some of the names. What is known of each is boxed, so that empty slots of the map stay small.
-pub(super) type Shard = NameMap<Box<NameEntry>>;
+/// A name, and which of its states: that of the tasks that write, or of those that read.
+pub(super) type Side = (LockName, Mode);
+
+/// The states of some names. What is known of each is boxed, so that empty slots of the maps stay small.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    writing: NameMap<Box<NameEntry>>,
+    reading: NameMap<Box<NameEntry>>,
+}
+
+impl Shard {
+    pub(super) fn of(&mut self, mode: Mode) -> &mut NameMap<Box<NameEntry>> {
+        match mode {
+            Mode::Write => &mut self.writing,
+            Mode::Read => &mut self.reading,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct NameEntry {
@@ -68,6 +86,7 @@ impl NameTable {
     pub(super) fn lock_with(
         &self,
         name: &LockName,
+        mode: Mode,
         metrics: &Arc<ClassMetrics>,
     ) -> Option<MutexGuard<'_, Shard>> {
         let mut shard = self.lock(name)?;
@@ -76,11 +95,12 @@ impl NameTable {
         if self.is_closed() {
             return None;
         }
-        if !shard.contains_key(name) {
+        let names = shard.of(mode);
+        if !names.contains_key(name) {
             let (state, metrics) = (NameState::default(), Arc::clone(metrics));
             let (scheduled, kept, holder, owner) = (None, None, None, None);
             let entry = NameEntry { state, scheduled, metrics, kept, holder, owner };
-            shard.insert(name.clone(), Box::new(entry));
+            names.insert(name.clone(), Box::new(entry));
         }
         Some(shard)
     }
@@ -100,11 +120,11 @@ impl NameTable {
         &self,
         entry: &mut NameEntry,
         env: &Env<'_>,
-    ) -> Option<(IdleSince, LockName)> {
+    ) -> Option<(IdleSince, Side)> {
         let at = entry.state.look_at(env).filter(|_| !entry.state.is_done());
-        self.agenda.set(&mut entry.scheduled, at, env.name);
+        self.agenda.set(&mut entry.scheduled, at, (env.name, env.mode));
         if entry.state.is_idle() {
-            return self.kept.on_idle(env.now, &mut entry.kept, env.name);
+            return self.kept.on_idle(env.now, &mut entry.kept, (env.name, env.mode));
         }
         if env.effects.ended.is_some()
             && let Some(stamp) = entry.kept.take()
@@ -114,18 +134,20 @@ impl NameTable {
         None
     }
 
-    /// Looks at the state of every name.
-    pub(super) fn each(&self, mut look: impl FnMut(&LockName, &NameState)) {
+    /// Looks at every state.
+    pub(super) fn each(&self, mut look: impl FnMut(&LockName, Mode, &NameState)) {
         for shard in &self.shards {
-            let Some(shard) = shard.lock_unless(|| self.is_forked()) else { continue };
-            shard.iter().for_each(|(name, entry)| look(name, &entry.state));
+            let Some(mut shard) = shard.lock_unless(|| self.is_forked()) else { continue };
+            for mode in [Mode::Write, Mode::Read] {
+                shard.of(mode).iter().for_each(|(name, entry)| look(name, mode, &entry.state));
+            }
         }
     }
 
     /// The names whose states are chosen by `of`.
-    pub(super) fn names_of(&self, of: impl Fn(&NameState) -> bool) -> Vec<LockName> {
+    pub(super) fn names_of(&self, of: impl Fn(&NameState) -> bool) -> Vec<Side> {
         let mut names = Vec::new();
-        self.each(|name, state| names.extend(of(state).then(|| name.clone())));
+        self.each(|name, mode, state| names.extend(of(state).then(|| (name.clone(), mode))));
         // No order of a hash map gets out.
         names.sort_unstable();
         names
@@ -134,9 +156,10 @@ impl NameTable {
     /// Takes all names out; yields the turns that are idle.
     pub(super) fn take_idle(&mut self) -> Vec<(LockName, TurnId)> {
         let shards = self.shards.iter_mut().map(Mutex::get_mut).map(mem::take);
+        let names = shards.flat_map(|shard| shard.writing.into_iter().chain(shard.reading));
         let turn =
             |(name, entry): (LockName, Box<NameEntry>)| Some((name, entry.state.idle_turn()?));
-        let mut idle: Vec<_> = shards.flatten().filter_map(turn).collect();
+        let mut idle: Vec<_> = names.filter_map(turn).collect();
         // No order of a hash map gets out.
         idle.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         idle
@@ -150,7 +173,7 @@ impl NameTable {
 /// When something is due for which name.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    names: Mutex<DueQueue<LockName>>,
+    names: Mutex<DueQueue<Side>>,
     /// Also notified when the engine is dropped.
     pub(super) changed: Notify,
 }
@@ -163,7 +186,12 @@ pub(super) struct Scheduled {
 
 impl Agenda {
     /// Makes sure that a name is checked by `at`, or not at all.
-    fn set(&self, present: &mut Option<Scheduled>, at: Option<Instant>, name: &LockName) {
+    fn set(
+        &self,
+        present: &mut Option<Scheduled>,
+        at: Option<Instant>,
+        (name, mode): (&LockName, Mode),
+    ) {
         let key = match (*present, at) {
             (None, None) => return,
             (Some(present), Some(at)) if present.at <= at => return,
@@ -179,7 +207,7 @@ impl Agenda {
         if let Some(key) = key {
             names.reschedule(key, at);
         }
-        let key = key.unwrap_or_else(|| names.insert(at, name.clone()));
+        let key = key.unwrap_or_else(|| names.insert(at, (name.clone(), mode)));
         *present = Some(Scheduled { key, at });
         if names.must_wake_for(at) {
             self.changed.notify_one();
@@ -187,7 +215,7 @@ impl Agenda {
     }
 
     /// The names that are due until `until`.
-    pub(super) fn take_due(&self, until: Instant) -> Vec<(Key, LockName)> {
+    pub(super) fn take_due(&self, until: Instant) -> Vec<(Key, Side)> {
         let mut names = self.names.lock();
         if names.earliest().is_none_or(|at| at > until) {
             return Vec::new();

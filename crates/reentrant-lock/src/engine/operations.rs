@@ -116,7 +116,7 @@ impl Engine {
     /// Only the runtime that keeps a lock knows whether it is idle.
     fn note_idle(&self, name: &LockName, seen: &mut Inspection) {
         if let Inspection::Held(record) = seen {
-            let idle = self.look(name, NameState::idle_turn).flatten();
+            let idle = self.look(name, record.mode, NameState::idle_turn).flatten();
             record.idle = idle == Some(TurnId { id: record.id, first: record.fence });
         }
     }

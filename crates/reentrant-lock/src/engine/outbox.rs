@@ -204,7 +204,7 @@ pub(super) fn warn_of(locks: &BTreeSet<LockName>) {
 #[cfg(test)]
 mod tests {
     use leasehold_core::{
-        AcquisitionId, Class, Fence, Instant, LockName, RuntimeId, Ttl, metric::Metrics,
+        AcquisitionId, Class, Fence, Instant, LockName, Mode, RuntimeId, Ttl, metric::Metrics,
     };
     use uuid::Uuid;
 
@@ -218,7 +218,7 @@ mod tests {
         let metrics = Metrics::default().class(&Class::default());
         let id = AcquisitionId::new(RuntimeId::new(Uuid::nil()), number as u64);
         let (now, ttl) = (Instant::default(), Ttl::default());
-        Delivery::of(now, &name, &metrics, id, ttl, kind)
+        Delivery::of(now, (&name, Mode::Write), &metrics, id, ttl, kind)
     }
 
     fn withdrawal(number: usize) -> Delivery {

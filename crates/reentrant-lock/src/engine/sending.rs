@@ -6,7 +6,7 @@ use std::{
 
 use futures_util::future::{BoxFuture, select_all};
 use leasehold_core::{
-    Clock, Instant, Mode, StoreError, StoreErrorKind, backoff,
+    Clock, Instant, StoreError, StoreErrorKind, backoff,
     lease::LossReason,
     sleep_until_some,
     store::{Hold, HoldAnswer, Next, Release, ReleaseAnswer, Withdraw},
@@ -106,9 +106,9 @@ impl Drop for Cleanup {
         if engine.is_forked() {
             return mem::forget(sending);
         }
-        let Delivery { name, turn, belief, .. } = &*sending.delivery;
+        let Delivery { name, mode, turn, belief, .. } = &*sending.delivery;
         if let Some(turn) = turn.filter(|_| belief.is_some()) {
-            engine.with(name, |entry, _| entry.state.on_release_left(turn));
+            engine.with(name, *mode, |entry, _| entry.state.on_release_left(turn));
         }
         engine.spawn(sending.run());
     }
@@ -179,7 +179,7 @@ impl Sending {
         // The first copy of a holder queues no place.
         let turn = delivery.turn.filter(|_| delivery.belief.is_none() || !is_first);
         let place = turn.and_then(|turn| {
-            engine.with(&delivery.name, |entry, env| entry.state.on_release_send(env, turn))
+            engine.with(&delivery.name, delivery.mode, |entry, env| entry.state.on_release_send(env, turn))
         });
         let Ok(next) = place.unwrap_or(Ok(None)) else {
             self.rules.on_next_turn();
@@ -219,7 +219,7 @@ impl Sending {
             // It has not run: nobody learns more by waiting for it.
             let has_not_run = error.is_answer() || error.kind() == StoreErrorKind::Definite;
             if has_not_run && delivery.is_withdrawal() {
-                engine.with(&delivery.name, |entry, env| {
+                engine.with(&delivery.name, delivery.mode, |entry, env| {
                     entry.state.withdrawals.on_refusal(&mut env.effects, error);
                 });
             }
@@ -227,7 +227,7 @@ impl Sending {
         let is_transient = answer.result.as_ref().is_err_and(|error| error.kind().is_transient());
         let Some(turn) = delivery.turn else { return };
         let repeats = engine
-            .with(&delivery.name, |entry, env| entry.state.on_release_reply(env, turn, answer));
+            .with(&delivery.name, delivery.mode, |entry, env| entry.state.on_release_reply(env, turn, answer));
         if is_transient && repeats == Some(false) {
             rules.on_next_turn();
         }
@@ -253,7 +253,7 @@ impl Drop for Sending {
             && let Some(turn) = delivery.turn
         {
             // Without effect when the server has refused, which the state knows.
-            engine.with(&delivery.name, |entry, env| entry.state.on_release_given_up(env, turn));
+            engine.with(&delivery.name, delivery.mode, |entry, env| entry.state.on_release_given_up(env, turn));
         }
         if self.becomes_late() {
             let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));
@@ -309,7 +309,7 @@ async fn permit(
 /// A command is over, and pending no more.
 fn finish(engine: &Engine, delivery: &Delivery, key: DeliveryKey, end: DeliveryEnd) {
     if delivery.is_withdrawal() {
-        engine.with(&delivery.name, |entry, env| {
+        engine.with(&delivery.name, delivery.mode, |entry, env| {
             entry.state.withdrawals.on_end(&mut env.effects, delivery.id);
         });
     }
@@ -373,7 +373,7 @@ async fn send_copy(
         DeliveryKind::Release(fence) => {
             let next = next.map(|next| Next {
                 id: next.id,
-                mode: Mode::Write,
+                mode: next.terms.mode,
                 ttl: next.terms.ttl,
                 watermark: engine.watermarks.of(now, &name).max(Some(*fence)),
                 label: engine.label.clone(),

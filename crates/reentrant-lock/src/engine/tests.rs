@@ -5,7 +5,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Fence, Instant, LockName, LockStore, MemoryStore, RuntimeId,
+    AcquisitionId, Clock, Entropy, Fence, Instant, LockName, LockStore, MemoryStore, Mode, RuntimeId,
     RuntimeLabel, SystemClock, SystemEntropy,
     lease::{LeaseEnd, LossReason},
     store::{
@@ -50,7 +50,7 @@ async fn scene() -> (Arc<Engine>, Guard) {
 /// A force-release has taken the turn from the state of the name, and its lease is not marked as lost yet.
 fn taken_away(engine: &Engine, guard: &Guard) -> Effects {
     let grant = Arc::clone(guard.lease().0.turn());
-    let taken = engine.with(guard.name(), |entry, env| {
+    let taken = engine.with(guard.name(), Mode::Write, |entry, env| {
         entry.state.on_force_released(env, TurnId::of(&grant));
         std::mem::take(&mut env.effects)
     });

@@ -7,7 +7,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Entropy, Fence, Instant, LockName, RuntimeId, Secret, StoreError,
+    AcquisitionId, Entropy, Fence, Instant, LockName, Mode, RuntimeId, Secret, StoreError,
     StoreErrorKind, Terms, Ttl,
     lease::{Grant, LossReason},
     metric::{ClassMetrics, KeptOutcome, ReleaseVia},
@@ -22,6 +22,7 @@ use crate::{durations::PLACE_PAUSE, seam::Rules, timing::Timing};
 #[derive(Debug)]
 pub(crate) struct Env<'a> {
     pub(crate) name: &'a LockName,
+    pub(crate) mode: Mode,
     pub(crate) now: Instant,
     /// Where jitter comes from.
     pub(crate) entropy: &'a dyn Entropy,

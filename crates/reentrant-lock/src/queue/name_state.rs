@@ -133,6 +133,20 @@ impl NameState {
         }
     }
 
+    /// Whether an acquisition is what the runtime has of the lock, or asks for.
+    pub(crate) fn is_about(&self, id: AcquisitionId) -> bool {
+        match &self.phase {
+            Phase::Idle => false,
+            Phase::Asking(asking) => asking.id == id,
+            Phase::Place(place) => place.id == id,
+            Phase::Turn(turn) => turn.grant.id() == id,
+            Phase::Releasing(releasing) => {
+                let next = releasing.next.map(|next| next.id);
+                releasing.turn.grant.id() == id || next == Some(id)
+            }
+        }
+    }
+
     /// Whether a turn is being given back, or its acquisition withdrawn.
     pub(crate) fn is_ending(&self, turn: TurnId) -> bool {
         let is_releasing =

@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, Mode, StoreError, Terms, backoff,
+    AcquisitionId, Fence, Instant, StoreError, Terms, backoff,
     lease::HeardEnd,
     store::{Heartbeat, Place as Position, Waiter},
 };
@@ -110,7 +110,7 @@ impl QueuedPlace {
             None => self.ask_within(env, env.next_heartbeat(env.now, ttl)),
         }
         let heartbeat = Heartbeat { number, claim_window: env.timing.claim_window(ttl) };
-        let (name, id, mode, keeps) = (env.name.clone(), self.id, Mode::Write, self.keeps);
+        let (name, id, mode, keeps) = (env.name.clone(), self.id, self.terms.mode, self.keeps);
         let waiter = Waiter { name, id, mode, ttl, watermark: begun, keeps, heartbeat };
         Beat { waiter, sent_at: env.now }
     }

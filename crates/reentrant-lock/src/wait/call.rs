@@ -264,7 +264,8 @@ impl AcquireCall {
         let time = engine.timing.command_deadline(self.terms.ttl);
         let until = *ends.get_or_insert(self.started + time);
         loop {
-            let awaited = engine.with(name, |entry, _| entry.state.awaits_release());
+            let mode = self.terms.mode;
+            let awaited = engine.with(name, mode, |entry, _| entry.state.awaits_release());
             let over = match awaited.unwrap_or(Ok(None)) {
                 Ok(Some(over)) => over,
                 Ok(None) => return Ok(()),
@@ -342,7 +343,7 @@ impl AcquireCall {
         if let Some((lease, _)) = engine.holder(name) {
             return report.log(Some(HolderInfo::of_lease(&lease, engine.label.to_string(), now)));
         }
-        let heard = engine.look(name, NameState::heard).flatten();
+        let heard = self.look(NameState::heard).flatten();
         let looker = Arc::clone(engine);
         engine.spawn(async move {
             match looker.inspect(&report.lock).await {

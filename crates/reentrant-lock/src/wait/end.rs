@@ -90,7 +90,11 @@ impl AcquireCall {
     }
 
     pub(super) fn knows(&self, look: impl FnOnce(&NameState) -> bool) -> bool {
-        self.engine.look(&self.name, look).unwrap_or(false)
+        self.look(look).unwrap_or(false)
+    }
+
+    pub(super) fn look<T>(&self, look: impl FnOnce(&NameState) -> T) -> Option<T> {
+        self.engine.look(&self.name, self.terms.mode, look)
     }
 
     pub(super) fn unheard(&self) -> AcquireError {
@@ -113,7 +117,7 @@ impl AcquireCall {
     /// Why it is not known whether others hold the lock.
     pub(super) fn failing(&self) -> Option<Failing> {
         let failing =
-            self.engine.look(&self.name, |state| state.failing(self.started)).flatten()?;
+            self.look(|state| state.failing(self.started)).flatten()?;
         let is_of_others = failing.error.is_unacknowledged() && !self.terms.acks.are_asked();
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }
@@ -124,9 +128,9 @@ impl AcquireCall {
         let (engine, tries) = (&self.engine, self.tries);
         let waited = engine.clock.now().saturating_since(self.started);
         let position = in_line.as_ref().and_then(|in_line| in_line.look(NameState::position));
-        let heard = engine.look(&self.name, NameState::heard).flatten();
-        let round_trip = engine.look(&self.name, NameState::round_trip).unwrap_or_default();
-        let too_few = engine.look(&self.name, |state| state.too_few(self.started)).flatten();
+        let heard = self.look(NameState::heard).flatten();
+        let round_trip = self.look(NameState::round_trip).unwrap_or_default();
+        let too_few = self.look(|state| state.too_few(self.started)).flatten();
         let too_few = too_few.filter(|_| !tries && self.terms.acks.are_asked());
         // While a try waits for a recall, the last word is that the lock is taken.
         let failing = self.failing().filter(|_| !tries && self.recall_ends.is_none());

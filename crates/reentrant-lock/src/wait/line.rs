@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use leasehold_core::{
-    Instant, LockName, Mode, RuntimeLabel, Terms,
+    Instant, LockName, RuntimeLabel, Terms,
     metric::{ClassMetrics, WakeSource},
     store::{Acquire, AcquireAnswer},
 };
@@ -84,7 +84,7 @@ impl AcquireCall {
     pub(super) fn join(&self) -> Result<Joined<NewLease>, NoLease> {
         let Self { engine, name, metrics, terms, tries, keep_idle, .. } = self;
         engine.listen();
-        let joined = engine.with_new(name, metrics, |entry, env| {
+        let joined = engine.with_new(name, terms.mode, metrics, |entry, env| {
             let keep = (!keep_idle.is_zero()).then(|| {
                 // If the turn is idle, no other runtime wanted the lock: that spares a look at the watermarks.
                 let is_worth_it = entry.state.is_idle()
@@ -140,8 +140,8 @@ impl<'a> InLine<'a> {
         let answer = ready!(own.answer.as_mut().poll(cx));
         self.own = None;
         let Self { call, ticket, .. } = *self;
-        let AcquireCall { engine, name, metrics, tries, .. } = call;
-        let lease = engine.with_new(name, metrics, |entry, env| {
+        let AcquireCall { engine, name, metrics, terms, tries, .. } = call;
+        let lease = engine.with_new(name, terms.mode, metrics, |entry, env| {
             let lease = entry.state.on_first_reply(env, ticket, *tries, answer);
             lease.map_ok(|taken| NewLease::of(call, entry, env, taken))
         });
@@ -150,7 +150,7 @@ impl<'a> InLine<'a> {
 
     fn poll(&self, waker: &Waker) -> LeasePoll<NewLease> {
         let Self { call, ticket, .. } = *self;
-        let lease = call.engine.with(&call.name, |entry, env| {
+        let lease = call.engine.with(&call.name, call.terms.mode, |entry, env| {
             let lease = entry.state.poll(env, ticket, waker);
             lease.map_ok(|taken| NewLease::of(call, entry, env, taken))
         });
@@ -158,7 +158,7 @@ impl<'a> InLine<'a> {
     }
 
     pub(super) fn look<T>(&self, look: impl FnOnce(&NameState, Ticket) -> T) -> Option<T> {
-        self.call.engine.look(&self.call.name, |state| look(state, self.ticket))
+        self.call.look(|state| look(state, self.ticket))
     }
 }
 
@@ -166,7 +166,8 @@ impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if !self.left {
             let Self { call, ticket, .. } = self;
-            call.engine.with(&call.name, |entry, env| entry.state.leave(env, *ticket));
+            let mode = call.terms.mode;
+            call.engine.with(&call.name, mode, |entry, env| entry.state.leave(env, *ticket));
         }
     }
 }
@@ -176,12 +177,12 @@ impl<'a> FirstCommand<'a> {
     // ADR 0001
     fn send(call: &'a AcquireCall, lead: Lead) -> Self {
         let Lead { id, heartbeat, keeps, sent_at, begun } = lead;
-        let AcquireCall { engine, name, label, terms: Terms { ttl, acks }, .. } = call;
+        let AcquireCall { engine, name, label, terms: Terms { ttl, acks, mode }, .. } = call;
         let deadline = sent_at + engine.timing.command_deadline(*ttl);
         let command = Acquire {
             name: name.clone(),
             id,
-            mode: Mode::Write,
+            mode: *mode,
             ttl: *ttl,
             acks: *acks,
             watermark: begun.max(engine.watermarks.of(sent_at, name)),

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    Entropy, Fence, Instant, LockName, Replication, RuntimeId, Secret, StoreError, StoreErrorKind,
+    Entropy, Fence, Instant, LockName, Mode, Replication, RuntimeId, Secret, StoreError, StoreErrorKind,
     Terms, Ttl,
     lease::LossReason,
     metric::{KeptOutcome, ReleaseVia},
@@ -70,7 +70,8 @@ impl Scene {
     fn with<T>(&mut self, event: impl FnOnce(&mut NameState, &mut Env<'_>) -> T) -> (T, Effects) {
         let Self { state, name, numbers, timing, rules, now, .. } = self;
         let (now, entropy, effects) = (*now, &NoJitter, Effects::default());
-        let mut env = Env { name, now, entropy, numbers, timing, rules, effects };
+        let mode = Mode::Write;
+        let mut env = Env { name, mode, now, entropy, numbers, timing, rules, effects };
         (event(state, &mut env), env.effects)
     }
 
