@@ -7,7 +7,7 @@ use leasehold_core::{
 use leasehold_doctor::Diagnosis;
 use leasehold_redis::{AddressError, RedisAddress};
 use leasehold_reentrant_lock::{
-    AllLocks, Engine, Footprint, Health, LockList, Once, Owner, ReentrantLock, ShutdownReport,
+    AllLocks, Engine, Footprint, Health, LockList, Once, Owner, ReentrantLock, RwLock, ShutdownReport,
     WaitGraph,
 };
 
@@ -135,6 +135,15 @@ impl LockRuntime {
     /// [`NameError`] when the text cannot be the name of a lock.
     pub fn lock(&self, name: impl AsRef<str>) -> Result<ReentrantLock, NameError> {
         Ok(ReentrantLock::new(Arc::clone(&self.engine), LockName::new(name)?))
+    }
+
+    /// Returns the lock of a name, which many may read at once, and one may write.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] when the text cannot be the name of a lock.
+    pub fn rw_lock(&self, name: impl AsRef<str>) -> Result<RwLock, NameError> {
+        Ok(RwLock::new(Arc::clone(&self.engine), LockName::new(name)?))
     }
 
     /// Returns several locks to be taken at once: all of them, or none, within one wait.

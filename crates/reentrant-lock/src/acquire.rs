@@ -78,6 +78,7 @@ pub struct Acquire {
 #[derive(Debug, Clone)]
 pub(crate) struct How {
     pub(crate) lock: ReentrantLock,
+    pub(crate) mode: Mode,
     pub(crate) limit: WaitLimit,
     pub(crate) outage_patience: Duration,
     pub(crate) blocked_after: Duration,
@@ -281,6 +282,7 @@ impl How {
         let Timing { wait, outage_patience, blocked_after, .. } = lock.engine.timing;
         Self {
             lock,
+            mode: Mode::Write,
             limit: WaitLimit::For(wait),
             outage_patience,
             blocked_after,
@@ -300,7 +302,7 @@ impl How {
     }
 
     /// Checks the options; the call begins now.
-    fn begin(self) -> Result<AcquireCall, AcquireError> {
+    pub(crate) fn begin(self) -> Result<AcquireCall, AcquireError> {
         let runtime = self.lock.engine.runtime_id();
         if self.owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
             return Err(AcquireError::ForeignOwner { lock: self.lock.name });
@@ -316,6 +318,14 @@ impl How {
             (Some(owner), _) => (Some(owner), Owned::Given),
             (None, Some(owner)) => (Some(owner), Owned::Scoped),
             (None, None) => (None, Owned::Fresh),
+        };
+        let by: Option<Owner> = owner;
+        if terms.mode == Mode::Write && by.as_ref().is_some_and(|owner| owner.reads(&name)) {
+            return Err(AcquireError::WouldDeadlock { lock: name });
+        }
+        let owner = match terms.mode {
+            Mode::Write => by.clone(),
+            Mode::Read => engine.readers(&name, &metrics),
         };
         Ok(AcquireCall {
             started: engine.clock.now(),
@@ -333,6 +343,7 @@ impl How {
             keep_idle,
             label,
             owner,
+            by,
             caller: Caller::here(comes_from),
             recall_ends: None,
         })
@@ -360,7 +371,7 @@ impl How {
         if let Some(hold) = self.min_hold {
             check_min_hold(hold, longest)?;
         }
-        Ok(Terms { ttl, acks, mode: Mode::Write })
+        Ok(Terms { ttl, acks, mode: self.mode })
     }
 }
 

@@ -2,6 +2,7 @@
 //! cancellation. Use the `leasehold` crate; this one is a part of it.
 //!
 //! - [`ReentrantLock`] is a lock by name; [`Acquire`] says how to wait for it.
+//! - [`RwLock`] is a lock that many may read; [`ReadGuard`] is one who does.
 //! - [`AllLocks`] are several locks that are taken together.
 //! - [`Guard`] is one hold of a lease; [`Lease`] is a view of it for others to watch.
 //! - [`LockList`] tells who holds which locks, and who waits.
@@ -24,7 +25,9 @@ mod lock;
 mod once;
 mod owner;
 mod queue;
+mod read_guard;
 mod reports;
+mod rw_lock;
 #[doc(hidden)]
 pub mod seam;
 mod spans;
@@ -47,4 +50,6 @@ pub use lock::IsSetOnAcquire;
 pub use lock::ReentrantLock;
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
+pub use read_guard::{ReadGuard, ReadLease};
+pub use rw_lock::{Read, RwLock};
 pub use timing::Timing;

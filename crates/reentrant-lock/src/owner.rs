@@ -46,6 +46,8 @@ struct Shared {
     leases: Mutex<NameMap<Weak<SharedLease>>>,
     /// The locks for which its calls wait.
     waits: Mutex<Vec<LockName>>,
+    /// What its tasks read; a name once for each guard.
+    reads: Mutex<Vec<LockName>>,
     gained: Notify,
 }
 
@@ -66,8 +68,8 @@ tokio::task_local! {
 impl Owner {
     /// A new owner, who may re-enter what it holds of a runtime.
     pub(crate) fn new(runtime_id: RuntimeId) -> Self {
-        let (leases, waits, gained) = (Mutex::default(), Mutex::default(), Notify::new());
-        Self(Arc::new(Shared { runtime_id, leases, waits, gained }))
+        let (leases, waits, reads) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { runtime_id, leases, waits, reads, gained: Notify::new() }))
     }
 
     /// Runs a future in which every acquire without an owner of its own uses this one.
@@ -123,6 +125,11 @@ impl Owner {
         if let Some(at) = waits.iter().position(|awaited| awaited == name) {
             waits.swap_remove(at);
         }
+    }
+
+    /// Whether one of its guards reads a lock.
+    pub(crate) fn reads(&self, name: &LockName) -> bool {
+        self.0.reads.lock().contains(name)
     }
 
     /// The locks for which its calls wait, each as often as it is waited for.
@@ -196,6 +203,29 @@ pub(crate) struct SharedLease {
     pub(crate) lease: Arc<HeldLease>,
     pub(crate) owner: Option<Owner>,
     pub(crate) holds: Mutex<Holds>,
+}
+
+/// A guard of an owner that reads a lock, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    owner: Owner,
+    name: LockName,
+}
+
+impl Reading {
+    pub(crate) fn new(owner: &Owner, name: &LockName) -> Self {
+        owner.0.reads.lock().push(name.clone());
+        Self { owner: owner.clone(), name: name.clone() }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let mut reads = self.owner.0.reads.lock();
+        if let Some(at) = reads.iter().position(|name| *name == self.name) {
+            reads.swap_remove(at);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -65,6 +65,13 @@ impl Engine {
         names.iter().filter_map(|(name, _)| self.owner_of(name)).collect()
     }
 
+    /// Who holds the leases that the readers of a name share; `None` after the end, and in a fork.
+    pub(crate) fn readers(&self, name: &LockName, metrics: &Arc<ClassMetrics>) -> Option<Owner> {
+        self.with_new(name, Mode::Read, metrics, |entry, _| {
+            entry.readers.get_or_insert_with(|| self.owner()).clone()
+        })
+    }
+
     /// Applies an event to the state of a name, if it has one; `None` also in a fork.
     pub(crate) fn with<T>(
         &self,
@@ -271,6 +278,10 @@ impl Engine {
 
     /// Makes a command of the count of holds. It extends the lease, so there is none after a loss.
     pub(crate) fn make_hold(&self, lease: &Arc<HeldLease>, update: HoldUpdate) -> Option<Cleanup> {
+        if lease.turn().mode() == Mode::Read {
+            // A store keeps no holds of readers.
+            return None;
+        }
         let LeaseState::Held { until: expires } = lease.state() else { return None };
         let kind = DeliveryKind::Hold { lease: Arc::clone(lease), update };
         let hold = Delivery::of_lease(self.clock.now(), lease, kind);

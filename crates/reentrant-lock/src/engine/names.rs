@@ -13,7 +13,7 @@ use leasehold_watchdog::{DueQueue, Key};
 use tokio::sync::Notify;
 
 use crate::{
-    owner::{Caller, WeakOwner},
+    owner::{Caller, Owner, WeakOwner},
     queue::{Env, NameState, TurnId},
 };
 
@@ -61,6 +61,8 @@ pub(crate) struct NameEntry {
     pub(crate) holder: Option<Caller>,
     /// Its owner.
     pub(crate) owner: Option<WeakOwner>,
+    /// Who holds the leases that tasks share: all readers of the name.
+    pub(super) readers: Option<Owner>,
 }
 
 impl NameTable {
@@ -98,8 +100,8 @@ impl NameTable {
         let names = shard.of(mode);
         if !names.contains_key(name) {
             let (state, metrics) = (NameState::default(), Arc::clone(metrics));
-            let (scheduled, kept, holder, owner) = (None, None, None, None);
-            let entry = NameEntry { state, scheduled, metrics, kept, holder, owner };
+            let (scheduled, kept, holder, owner, readers) = (None, None, None, None, None);
+            let entry = NameEntry { state, scheduled, metrics, kept, holder, owner, readers };
             names.insert(name.clone(), Box::new(entry));
         }
         Some(shard)

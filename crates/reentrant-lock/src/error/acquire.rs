@@ -37,6 +37,14 @@ pub enum AcquireError {
         /// The lock.
         lock: LockName,
     },
+    /// The owner reads the lock, and asks to write: it would wait for itself.
+    #[error(
+        "lock {lock:?}: its owner reads it, and would wait for itself to write; drop its read guards first, or acquire to write from the start"
+    )]
+    WouldDeadlock {
+        /// The lock.
+        lock: LockName,
+    },
     /// The owner has too many nested holds of this lease.
     #[error("lock {lock:?}: the owner re-entered it too often; a guard is never dropped")]
     TooManyHolds {

@@ -4,7 +4,7 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Fence, Instant, StoreError, StoreErrorKind, Terms,
+    AcquisitionId, Fence, Instant, Mode, StoreError, StoreErrorKind, Terms,
     lease::Grant,
     metric::WakeSource,
     store::{AcquireAnswer, Granted, Heartbeat, RenewAnswer},
@@ -237,7 +237,7 @@ impl NameState {
                     Grant::from_granted(env.name, asking.id, asking.terms, answer.sent_at, granted);
                 let is_late = grant.remaining(env.now).is_zero();
                 // The grant is old if it was ended by force while its answer was under way.
-                if is_late || !(env.rules.is_news)(grant.first(), self.begun) {
+                if is_late || !self.is_news(env, &grant) {
                     self.keep_place(env);
                 }
                 if !is_late {
@@ -281,7 +281,7 @@ impl NameState {
         contended: bool,
         source: Option<WakeSource>,
     ) {
-        if !(env.rules.is_news)(grant.first(), self.begun) {
+        if !self.is_news(env, &grant) {
             if let Phase::Place(place) = &mut self.phase {
                 place.ask_at(env.next_heartbeat(env.now, place.terms.ttl));
             }
@@ -302,8 +302,9 @@ impl NameState {
             token: grant.first(),
             until: grant.believed_until(),
             grant: Arc::new(grant),
-            keeps,
-            contended,
+            // Readers are told of a writer in any case.
+            keeps: keeps || env.mode == Mode::Read,
+            wanted_at: contended.then_some(env.now),
             was_wanted: contended || source == Some(WakeSource::Push),
             to_serve: u16::try_from(self.queue.len() - 1).unwrap_or(u16::MAX),
             began_at: None,
@@ -317,6 +318,15 @@ impl NameState {
         } else {
             // The task on whose terms it was asked is gone.
             self.release(env, None, None);
+        }
+    }
+
+    /// Whether a grant may begin a turn. Readers who left may join the same readers again, under the same fence.
+    fn is_news(&self, env: &Env<'_>, grant: &Grant) -> bool {
+        let first = grant.first();
+        match env.mode {
+            Mode::Write => (env.rules.is_news)(first, self.begun),
+            Mode::Read => self.begun.is_none_or(|begun| first >= begun),
         }
     }
 
@@ -470,7 +480,7 @@ impl NameState {
         contended: bool,
         source: WakeSource,
     ) {
-        let is_news = (env.rules.is_news)(grant.first(), self.begun);
+        let is_news = self.is_news(env, &grant);
         let is_enough = grant.remaining(env.now) >= env.timing.enough(grant.ttl());
         if !is_news || is_enough && !(env.rules.needs_acks)(grant.terms().acks) {
             return self.begin(env, grant, contended, Some(source));

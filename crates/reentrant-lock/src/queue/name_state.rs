@@ -147,6 +147,11 @@ impl NameState {
         }
     }
 
+    /// Whether a task that came at `came` may read with those of this runtime who read.
+    pub(crate) fn admits(&self, now: Instant, came: Instant) -> bool {
+        self.turn().is_some_and(|turn| turn.admits(now, came))
+    }
+
     /// Whether a turn is being given back, or its acquisition withdrawn.
     pub(crate) fn is_ending(&self, turn: TurnId) -> bool {
         let is_releasing =

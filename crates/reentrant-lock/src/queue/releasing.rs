@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Fence, Instant, StoreError, Terms,
+    Fence, Instant, Mode, StoreError, Terms,
     lease::{Grant, LossReason},
     metric::{KeptOutcome, ReleaseVia, WakeSource},
     store::{Heartbeat, ReleaseAnswer},
@@ -278,7 +278,12 @@ impl NameState {
             self.lose(env, None);
         }
         // The grant may come after its force-release, and is not to begin a turn then.
-        self.begun = self.begun.max(Some(turn.first));
+        // Nor are the readers of its fence to be joined again.
+        let over = match env.mode {
+            Mode::Write => Some(turn.first),
+            Mode::Read => Fence::try_from(turn.first.get() + 1).ok(),
+        };
+        self.begun = self.begun.max(over);
     }
 
     /// A turn is lost, and so is the lease of it that a task holds.
@@ -370,7 +375,7 @@ impl NameState {
         let waiting = self.queue.len();
         match &mut self.phase {
             Phase::Turn(turn) if turn.id() == wanted => {
-                turn.on_wanted(waiting - usize::from(turn.open_offer().is_some()));
+                turn.on_wanted(env.now, waiting - usize::from(turn.open_offer().is_some()));
                 self.end_idle(env, KeptOutcome::Recalled);
             }
             _ => self.wanted = Some(Box::new(wanted)),

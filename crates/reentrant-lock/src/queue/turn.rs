@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Fence, Instant, StoreError, StoreErrorKind, Terms, lease::Grant, metric::WakeSource,
+    Fence, Instant, Mode, StoreError, StoreErrorKind, Terms, lease::Grant, metric::WakeSource,
 };
 use leasehold_watchdog::Watch;
 
@@ -23,7 +23,8 @@ pub(crate) struct Turn {
     /// Whether its lease says that the runtime keeps it. Then a runtime that queues behind it recalls
     /// it.
     pub(super) keeps: bool,
-    pub(super) contended: bool,
+    /// Since when another runtime is known to want the lock.
+    pub(super) wanted_at: Option<Instant>,
     /// Whether another runtime wanted the lock, before the turn or in it.
     pub(super) was_wanted: bool,
     /// How many tasks are still to be served while other runtimes wait; never more than a block
@@ -65,7 +66,7 @@ impl Turn {
 
     /// Whether the turn is over for the next task, who wants a lease on `terms`.
     pub(super) fn is_over_for(&self, env: &Env<'_>, terms: Terms) -> bool {
-        let limit = match self.contended {
+        let limit = match self.wanted_at.is_some() {
             true => *TURNS.end(),
             // It learns of runtimes that come later, unless all messages are lost.
             false if self.keeps => self.grant.ttl().get(),
@@ -73,7 +74,7 @@ impl Turn {
         };
         let time_is_up =
             self.began_at.is_some_and(|began_at| env.now.saturating_since(began_at) >= limit);
-        let is_served = self.contended && self.to_serve == 0;
+        let is_served = self.wanted_at.is_some() && self.to_serve == 0;
         // The last lease may not have been renewed.
         let is_late = env.now >= self.until - env.timing.enough(self.grant.ttl());
         is_served || is_late || time_is_up || self.is_spent() || terms != self.grant.terms()
@@ -86,7 +87,11 @@ impl Turn {
         ticket: Ticket,
         source: Option<WakeSource>,
     ) -> bool {
-        let next = Fence::try_from(self.token.get() + 1).ok();
+        let next = match self.grant.mode() {
+            Mode::Write => Fence::try_from(self.token.get() + 1).ok(),
+            // Readers share one.
+            Mode::Read => Some(self.token),
+        };
         let Some(token) = next.filter(|_| !self.is_spent()) else { return false };
         self.token = token;
         self.to_serve = self.to_serve.saturating_sub(1);
@@ -95,7 +100,7 @@ impl Turn {
     }
 
     fn is_spent(&self) -> bool {
-        self.token >= self.grant.last()
+        self.grant.mode() == Mode::Write && self.token >= self.grant.last()
     }
 
     pub(super) fn hand_over(&mut self, env: &Env<'_>) -> Option<TakenToken> {
@@ -122,11 +127,20 @@ impl Turn {
     }
 
     /// Another runtime wants the lock, while `waiting` tasks wait here for a token.
-    pub(super) fn on_wanted(&mut self, waiting: usize) {
+    pub(super) fn on_wanted(&mut self, now: Instant, waiting: usize) {
         self.was_wanted = true;
-        if !std::mem::replace(&mut self.contended, true) {
+        if self.wanted_at.is_none() {
+            self.wanted_at = Some(now);
             self.to_serve = u16::try_from(waiting).unwrap_or(u16::MAX);
         }
+    }
+
+    /// Whether a task that came at `came` may read with those who read. Later ones are not to keep a writer waiting;
+    /// if all messages are lost, that is for one ttl at most.
+    pub(super) fn admits(&self, now: Instant, came: Instant) -> bool {
+        let began_at = self.began_at.unwrap_or(now);
+        self.wanted_at.is_none_or(|wanted_at| came <= wanted_at)
+            && now < began_at + self.grant.ttl().get()
     }
 
     /// Stays idle for so long at most, if no other runtime is known to want the lock, or to have had

@@ -1,7 +1,7 @@
 use std::{future::pending, mem, pin::pin, sync::Arc, time::Duration};
 
 use leasehold_core::{
-    Instant, Mutex,
+    Instant, Mode, Mutex,
     lease::{Holds, LeaseState, LossReason},
     metric::{AcquireOutcome, ClassMetrics},
     sleep_until_some,
@@ -214,10 +214,9 @@ impl AcquireCall {
 
     /// Enters the lease that the owner has already, if it has one.
     async fn enter_held(&self, until: Option<Instant>) -> Result<Option<Guard>, AcquireError> {
-        let Self { engine, name, .. } = self;
+        let Self { engine, .. } = self;
         let closed = engine.has_stopped() || engine.ending.refuses();
-        let held = self.owner.as_ref().and_then(|owner| owner.held(name));
-        let held = held.filter(|held| match held.lease.state() {
+        let held = self.held().filter(|held| match held.lease.state() {
             // Also while a drain refuses new leases.
             LeaseState::Held { .. } => true,
             LeaseState::Lost(_) => !closed,
@@ -242,6 +241,20 @@ impl AcquireCall {
             return Err(AcquireError::Lost(LeaseLost::new(&held.lease, reason)));
         }
         Ok(Some(guard))
+    }
+
+    /// The lease that the call may enter: one of its owner, or that of the readers of this runtime, unless it is to let
+    /// a writer in first. Who reads already never waits for itself.
+    fn held(&self) -> Option<Arc<SharedLease>> {
+        let Self { engine, name, owner, by, terms, .. } = self;
+        let held = || owner.as_ref()?.held(name);
+        if terms.mode == Mode::Write {
+            return held();
+        }
+        let reads = by.as_ref().is_some_and(|owner| owner.reads(name));
+        let now = engine.clock.now();
+        let admits = || reads || self.knows(|state| state.admits(now, self.started));
+        by.as_ref().and_then(|owner| owner.held(name)).or_else(|| held().filter(|_| admits()))
     }
 
     /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.

@@ -54,7 +54,10 @@ pub(crate) struct AcquireCall {
     pub(crate) keep_idle: Duration,
     /// What others see as the holder; `None` for the runtime's label.
     pub(crate) label: Option<RuntimeLabel>,
+    /// Who holds the lease: the owner of the call, or all readers of this runtime.
     pub(crate) owner: Option<Owner>,
+    /// The owner of the call.
+    pub(crate) by: Option<Owner>,
     pub(crate) caller: Caller,
     /// When it was polled first.
     pub(crate) started: Instant,

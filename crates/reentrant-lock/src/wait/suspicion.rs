@@ -26,12 +26,12 @@ pub(super) struct Suspicion {
 impl Suspicion {
     /// The call is about to wait.
     pub(super) fn of(call: &AcquireCall) -> Self {
-        let AcquireCall { engine, name, owner, caller, .. } = call;
+        let AcquireCall { engine, name, by, caller, .. } = call;
         let suspect = engine
             .holder(name)
             .and_then(|(lease, holder)| Some((lease, caller.waits_for_itself(holder)?)));
         let warn_at = suspect.is_some().then(|| engine.clock.now() + SUSPICION);
-        let waiting = owner.as_ref().map(|owner| OwnerWait::new(owner, name));
+        let waiting = by.as_ref().map(|owner| OwnerWait::new(owner, name));
         Self { suspect, warn_at, waiting }
     }
 
