@@ -7,8 +7,8 @@ use leasehold_core::{
 use leasehold_doctor::Diagnosis;
 use leasehold_redis::{AddressError, RedisAddress};
 use leasehold_reentrant_lock::{
-    AllLocks, Engine, Footprint, Health, LockList, Once, Owner, ReentrantLock, RwLock, ShutdownReport,
-    WaitGraph,
+    AllLocks, Engine, Footprint, Health, LockList, Once, Owner, ReentrantLock, RwLock,
+    ShutdownReport, WaitGraph,
 };
 
 use super::{builder::LockRuntimeBuilder, connect_error::ConnectError, doctor::Doctor};

@@ -30,6 +30,7 @@ mod once;
 mod panicking_subscriber;
 mod parts;
 mod paused_clock;
+mod read_write;
 mod self_wait;
 mod send_sync;
 mod spans;

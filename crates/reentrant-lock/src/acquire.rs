@@ -325,7 +325,9 @@ impl How {
         }
         let owner = match terms.mode {
             Mode::Write => by.clone(),
-            Mode::Read => engine.readers(&name, &metrics),
+            // Nothing of a fork is touched.
+            Mode::Read if engine.is_forked() => None,
+            Mode::Read => Some(engine.readers.lock().of(&name, runtime)),
         };
         Ok(AcquireCall {
             started: engine.clock.now(),

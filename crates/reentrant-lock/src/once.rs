@@ -225,8 +225,8 @@ impl Once {
         };
         // Of this very process: it has ended, or never began, and that is on its way to the server.
         let turn = TurnId { id: record.id, first: record.fence };
-        let is_ending =
-            !record.kept && engine.look(name, Mode::Write, |state| state.is_ending(turn)) == Some(true);
+        let is_ending = !record.kept
+            && engine.look(name, Mode::Write, |state| state.is_ending(turn)) == Some(true);
         Ok((!is_ending).then_some(record))
     }
 }

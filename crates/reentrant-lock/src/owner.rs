@@ -205,6 +205,29 @@ pub(crate) struct SharedLease {
     pub(crate) holds: Mutex<Holds>,
 }
 
+/// Who holds the leases that the readers of a runtime share: one owner for each name that is read.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    owners: NameMap<WeakOwner>,
+    /// From how many names on those are forgotten that nobody reads any more.
+    enough: usize,
+}
+
+impl Readers {
+    pub(crate) fn of(&mut self, name: &LockName, runtime_id: RuntimeId) -> Owner {
+        if let Some(owner) = self.owners.get(name).and_then(WeakOwner::upgrade) {
+            return owner;
+        }
+        if self.owners.len() >= self.enough {
+            self.owners.retain(|_, owner| owner.0.strong_count() > 0);
+            self.enough = 64 + 2 * self.owners.len();
+        }
+        let owner = Owner::new(runtime_id);
+        self.owners.insert(name.clone(), owner.downgrade());
+        owner
+    }
+}
+
 /// A guard of an owner that reads a lock, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reading {

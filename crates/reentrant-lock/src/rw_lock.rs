@@ -177,7 +177,8 @@ impl Read {
     {
         let guard = self.await?;
         let lease = guard.lease();
-        let ended = run_while_held(lease.0.until_lost(), || lease.0.loss(), body(lease.clone())).await;
+        let ended =
+            run_while_held(lease.0.until_lost(), || lease.0.loss(), body(lease.clone())).await;
         let ended = ended.map_err(WithError::Lost)?;
         // What was done under the lease is done, whatever the server says.
         let _: Result<_, ReleaseError> = guard.release().await;

@@ -19,7 +19,13 @@ use leasehold_core::{
 use leasehold_watchdog::{Watchdog, Watches};
 use tokio::sync::watch;
 
-use crate::{owner::Owner, queue::Numbers, reports::Reports, seam::Rules, timing::Timing};
+use crate::{
+    owner::{Owner, Readers},
+    queue::Numbers,
+    reports::Reports,
+    seam::Rules,
+    timing::Timing,
+};
 
 use super::{
     executor::Executor, kept::release_idle, names::NameTable, outbox::Outbox,
@@ -69,6 +75,7 @@ pub struct Engine {
     pub(super) names: NameTable,
     pub(super) outbox: Outbox,
     pub(crate) watermarks: Watermarks,
+    pub(crate) readers: Mutex<Readers>,
     pub(crate) reports: Mutex<Reports>,
     pub(crate) ending: ShutdownState,
     pub(super) me: Weak<Self>,

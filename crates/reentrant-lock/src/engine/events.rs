@@ -65,13 +65,6 @@ impl Engine {
         names.iter().filter_map(|(name, _)| self.owner_of(name)).collect()
     }
 
-    /// Who holds the leases that the readers of a name share; `None` after the end, and in a fork.
-    pub(crate) fn readers(&self, name: &LockName, metrics: &Arc<ClassMetrics>) -> Option<Owner> {
-        self.with_new(name, Mode::Read, metrics, |entry, _| {
-            entry.readers.get_or_insert_with(|| self.owner()).clone()
-        })
-    }
-
     /// Applies an event to the state of a name, if it has one; `None` also in a fork.
     pub(crate) fn with<T>(
         &self,
@@ -330,7 +323,8 @@ impl Engine {
         let answers = answers.unwrap_or_else(|error| vec![Err(error); beats.len()]);
         // Also where no task waits any more: the grant is taken back then.
         let metrics = self.metrics.class(&Class::default());
-        for (Beat { waiter: Waiter { name, id, mode, .. }, sent_at }, result) in beats.iter().zip(answers)
+        for (Beat { waiter: Waiter { name, id, mode, .. }, sent_at }, result) in
+            beats.iter().zip(answers)
         {
             if let Ok(AcquireAnswer::Granted(granted)) = &result {
                 self.saw(*sent_at, name, granted);

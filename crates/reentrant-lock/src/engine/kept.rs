@@ -1,9 +1,7 @@
 use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::stream::{self, StreamExt};
-use leasehold_core::{
-    Clock, Instant, LockName, Mode, Mutex, outage::WatchedStore, store::Release,
-};
+use leasehold_core::{Clock, Instant, LockName, Mode, Mutex, outage::WatchedStore, store::Release};
 
 use crate::{durations::STAMP, queue::TurnId};
 

@@ -13,7 +13,7 @@ use leasehold_watchdog::{DueQueue, Key};
 use tokio::sync::Notify;
 
 use crate::{
-    owner::{Caller, Owner, WeakOwner},
+    owner::{Caller, WeakOwner},
     queue::{Env, NameState, TurnId},
 };
 
@@ -61,8 +61,6 @@ pub(crate) struct NameEntry {
     pub(crate) holder: Option<Caller>,
     /// Its owner.
     pub(crate) owner: Option<WeakOwner>,
-    /// Who holds the leases that tasks share: all readers of the name.
-    pub(super) readers: Option<Owner>,
 }
 
 impl NameTable {
@@ -100,8 +98,8 @@ impl NameTable {
         let names = shard.of(mode);
         if !names.contains_key(name) {
             let (state, metrics) = (NameState::default(), Arc::clone(metrics));
-            let (scheduled, kept, holder, owner, readers) = (None, None, None, None, None);
-            let entry = NameEntry { state, scheduled, metrics, kept, holder, owner, readers };
+            let (scheduled, kept, holder, owner) = (None, None, None, None);
+            let entry = NameEntry { state, scheduled, metrics, kept, holder, owner };
             names.insert(name.clone(), Box::new(entry));
         }
         Some(shard)

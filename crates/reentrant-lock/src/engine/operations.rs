@@ -69,6 +69,7 @@ impl Engine {
             timing,
             numbers: Numbers::new(runtime_id, secret),
             rules,
+            readers: Mutex::default(),
             reports: Mutex::default(),
             ending: ShutdownState::default(),
             me: Weak::clone(me),

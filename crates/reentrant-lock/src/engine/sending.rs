@@ -179,7 +179,9 @@ impl Sending {
         // The first copy of a holder queues no place.
         let turn = delivery.turn.filter(|_| delivery.belief.is_none() || !is_first);
         let place = turn.and_then(|turn| {
-            engine.with(&delivery.name, delivery.mode, |entry, env| entry.state.on_release_send(env, turn))
+            engine.with(&delivery.name, delivery.mode, |entry, env| {
+                entry.state.on_release_send(env, turn)
+            })
         });
         let Ok(next) = place.unwrap_or(Ok(None)) else {
             self.rules.on_next_turn();
@@ -226,8 +228,9 @@ impl Sending {
         }
         let is_transient = answer.result.as_ref().is_err_and(|error| error.kind().is_transient());
         let Some(turn) = delivery.turn else { return };
-        let repeats = engine
-            .with(&delivery.name, delivery.mode, |entry, env| entry.state.on_release_reply(env, turn, answer));
+        let repeats = engine.with(&delivery.name, delivery.mode, |entry, env| {
+            entry.state.on_release_reply(env, turn, answer)
+        });
         if is_transient && repeats == Some(false) {
             rules.on_next_turn();
         }
@@ -253,7 +256,9 @@ impl Drop for Sending {
             && let Some(turn) = delivery.turn
         {
             // Without effect when the server has refused, which the state knows.
-            engine.with(&delivery.name, delivery.mode, |entry, env| entry.state.on_release_given_up(env, turn));
+            engine.with(&delivery.name, delivery.mode, |entry, env| {
+                entry.state.on_release_given_up(env, turn)
+            });
         }
         if self.becomes_late() {
             let (weak, clock) = (Arc::downgrade(engine), Arc::clone(&engine.clock));

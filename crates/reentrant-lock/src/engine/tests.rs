@@ -5,8 +5,8 @@ use std::{
 };
 
 use leasehold_core::{
-    AcquisitionId, Clock, Entropy, Fence, Instant, LockName, LockStore, MemoryStore, Mode, RuntimeId,
-    RuntimeLabel, SystemClock, SystemEntropy,
+    AcquisitionId, Clock, Entropy, Fence, Instant, LockName, LockStore, MemoryStore, Mode,
+    RuntimeId, RuntimeLabel, SystemClock, SystemEntropy,
     lease::{LeaseEnd, LossReason},
     store::{
         AcquireAnswer, Command, Granted, Inspection, LeaseRecord, Listener, Place, Push,

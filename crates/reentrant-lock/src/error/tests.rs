@@ -88,6 +88,7 @@ fn acquire_errors() -> Vec<AcquireError> {
         AcquireError::Store(cause().for_lock(&lock)),
         AcquireError::Options { lock: lock.clone(), option: OptionsError::MaxHold },
         AcquireError::ForeignOwner { lock: lock.clone() },
+        AcquireError::WouldDeadlock { lock: lock.clone() },
         AcquireError::TooManyHolds { lock: lock.clone() },
         AcquireError::ShutDown { lock: lock.clone(), draining: false },
         AcquireError::ShutDown { lock: lock.clone(), draining: true },
@@ -120,6 +121,7 @@ fn all() -> Vec<Box<dyn Error>> {
             | AcquireError::Store(_)
             | AcquireError::Options { .. }
             | AcquireError::ForeignOwner { .. }
+            | AcquireError::WouldDeadlock { .. }
             | AcquireError::TooManyHolds { .. }
             | AcquireError::ShutDown { .. }
     );

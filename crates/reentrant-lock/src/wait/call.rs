@@ -254,7 +254,8 @@ impl AcquireCall {
         let reads = by.as_ref().is_some_and(|owner| owner.reads(name));
         let now = engine.clock.now();
         let admits = || reads || self.knows(|state| state.admits(now, self.started));
-        by.as_ref().and_then(|owner| owner.held(name)).or_else(|| held().filter(|_| admits()))
+        let shared = || held().filter(|held| held.lease.is_held() && admits());
+        by.as_ref().and_then(|owner| owner.held(name)).or_else(shared)
     }
 
     /// Resolves once the owner holds this lock; `gained` resolves when it got any lease.

@@ -116,8 +116,7 @@ impl AcquireCall {
 
     /// Why it is not known whether others hold the lock.
     pub(super) fn failing(&self) -> Option<Failing> {
-        let failing =
-            self.look(|state| state.failing(self.started)).flatten()?;
+        let failing = self.look(|state| state.failing(self.started)).flatten()?;
         let is_of_others = failing.error.is_unacknowledged() && !self.terms.acks.are_asked();
         Some(if is_of_others { Failing { error: stands_behind(), ..failing } } else { failing })
     }

@@ -4,8 +4,8 @@ use std::{
 };
 
 use leasehold_core::{
-    Entropy, Fence, Instant, LockName, Mode, Replication, RuntimeId, Secret, StoreError, StoreErrorKind,
-    Terms, Ttl,
+    Entropy, Fence, Instant, LockName, Mode, Replication, RuntimeId, Secret, StoreError,
+    StoreErrorKind, Terms, Ttl,
     lease::LossReason,
     metric::{KeptOutcome, ReleaseVia},
     store::{AcquireAnswer, Granted, Place, ReleaseAnswer, RenewAnswer},
