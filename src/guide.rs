@@ -1,7 +1,7 @@
 //! Pages to read. They exist in the documentation only; in the repository they are in `docs`.
 //!
 //! - To begin: [`in_a_service`], [`using`], [`migrating`], [`testing`], [`deadlocks`], [`health`],
-//!   [`tracing`], [`sizing`], [`kept_turns`], [`topologies`], [`quorum`], [`faq`].
+//!   [`tracing`], [`sizing`], [`kept_turns`], [`sharing`], [`topologies`], [`quorum`], [`faq`].
 //! - Tasks: [`duplicate_submission`], [`scheduled_jobs`], [`leader`], [`flash_sale`],
 //!   [`orders_in_sequence`].
 //! - Fenced writes: in [`postgres`], before [`http`] services, on an [`object_store`].
@@ -35,6 +35,7 @@ pages! {
     tracing = "docs/guides/tracing.md", "Spans for calls and leases in the traces of a service.";
     sizing = "docs/guides/sizing.md", "Commands, connections and memory of a service, as a worked example.";
     kept_turns = "docs/guides/kept-turns.md", "Locks that stay with the process that uses them again and again.";
+    sharing = "docs/guides/sharing.md", "Locks that many read at once and one writes: what is promised, what it costs.";
     topologies = "docs/guides/topologies.md", "One server, Sentinel, or a Cluster: addresses, settings, what each cannot promise, how much it carries.";
     quorum = "docs/guides/quorum.md", "A majority of independent servers: what it promises, when to use it, how to run it.";
     faq = "docs/guides/faq.md", "Questions, and when to use something else.";

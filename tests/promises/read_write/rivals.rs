@@ -91,12 +91,12 @@ fn run(seed: u64) -> usize {
         for process in &processes {
             process.run(now);
         }
-        let mut seen = believers.lock().unwrap();
-        seen.look();
+        let mut present = believers.lock().unwrap();
+        present.look();
         if workers.iter().all(tokio::task::JoinHandle::is_finished) {
-            return seen.most_readers;
+            return present.most_readers;
         }
-        drop(seen);
+        drop(present);
         for (gate, opens) in &troubles {
             if now >= *opens {
                 gate.open();

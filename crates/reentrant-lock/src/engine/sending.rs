@@ -257,7 +257,7 @@ impl Drop for Sending {
         {
             // Without effect when the server has refused, which the state knows.
             engine.with(&delivery.name, delivery.mode, |entry, env| {
-                entry.state.on_release_given_up(env, turn)
+                entry.state.on_release_given_up(env, turn);
             });
         }
         if self.becomes_late() {
