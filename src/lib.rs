@@ -30,7 +30,7 @@ pub use leasehold_core::{
 pub use leasehold_core::{Ttl, duration, is_printable, lease::HeardEnd, printable};
 pub use leasehold_reentrant_lock::{
     Acquire, AcquireAll, AllGuard, AllLeases, AllLocks, Footprint, Guard, Health, HolderInfo,
-    Lease, ListedLock, LockList, Owner, QueuePosition, Read, ReadGuard, ReadLease, ReentrantLock,
+    Lease, ListedLock, LockList, Owner, QueuePosition, ReadGuard, ReadLease, ReentrantLock,
     Released, RwLock, ShutdownReport,
 };
 pub use leasehold_watchdog::Lost;

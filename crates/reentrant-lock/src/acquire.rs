@@ -12,8 +12,8 @@ use leasehold_core::{Mode, Replication, RuntimeLabel, Terms, Ttl};
 
 use crate::{
     error::{AcquireError, OptionsError, ReleaseError, WithError},
-    guard::Guard,
-    lease::{Lease, run_while_held},
+    guard::{AcquiredGuard, Guard},
+    lease::run_while_held,
     lock::ReentrantLock,
     owner::{Caller, Owned, Owner},
     timing::Timing,
@@ -36,6 +36,7 @@ use crate::{
 /// - [`AcquireError::Store`] when the store failed in a way that waiting does not mend, and in a
 ///   fork of the process that made the runtime.
 /// - [`AcquireError::Options`] and [`AcquireError::ForeignOwner`] for bad input.
+/// - [`AcquireError::WouldDeadlock`] when the owner reads the lock, and asks to write.
 /// - [`AcquireError::TooManyHolds`] when the owner re-entered it too often.
 /// - [`AcquireError::ShutDown`] when the runtime was shut down.
 ///
@@ -67,11 +68,11 @@ use crate::{
 /// # }
 /// ```
 #[must_use = "an acquire does nothing unless it is awaited"]
-pub struct Acquire {
+pub struct Acquire<G = Guard> {
     /// `None` once it was polled.
     how: Option<How>,
     /// The call, once it was polled; before, a future without a state, for which nothing is allocated.
-    call: BoxFuture<'static, Result<Guard, AcquireError>>,
+    call: BoxFuture<'static, Result<G, AcquireError>>,
 }
 
 /// How to acquire a lock.
@@ -92,7 +93,7 @@ pub(crate) struct How {
     pub(crate) owner: Option<Owner>,
 }
 
-impl Acquire {
+impl<G: AcquiredGuard> Acquire<G> {
     pub(crate) fn new(how: How) -> Self {
         Self { how: Some(how), call: Box::pin(pending()) }
     }
@@ -133,6 +134,87 @@ impl Acquire {
         self.set(|how| how.blocked_after = time)
     }
 
+    /// Acquires for this owner, who re-enters what it holds; one who reads enters also while a writer waits. Default: the owner of the present
+    /// [scope](Owner::scope), else a fresh one.
+    pub fn owner(self, owner: &Owner) -> Self {
+        self.set(|how| how.owner = Some(owner.clone()))
+    }
+
+    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
+    /// for it.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. If the
+    /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up.
+    /// A command that failed or was not answered within its command timeout is
+    /// [`AcquireError::Unavailable`], and its effect is withdrawn.
+    ///
+    /// # Cancel safety
+    ///
+    /// As awaiting the acquire.
+    pub async fn try_acquire(self) -> Result<Option<G>, AcquireError> {
+        match self.set(|how| how.limit = WaitLimit::Try).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(AcquireError::Timeout(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Acquires the lock, runs a closure's future under it, and releases it.
+    ///
+    /// Before every poll of the future the clock is checked; when the lease is lost the future is
+    /// dropped where it stands. A panic of the future releases the lock and goes on.
+    ///
+    /// Work that ended while its lease was believed is finished: its value is returned, however its
+    /// release goes. This waits for the release as [`Guard::release`] does, for one command timeout
+    /// at most. Whether the lease was still there on the server is for the fence check of the
+    /// storage to say.
+    ///
+    /// # Errors
+    ///
+    /// - [`WithError::Acquire`] when the lock was not acquired; the closure was not called.
+    /// - [`WithError::Lost`] when the lease was lost before the future ended with a value.
+    /// - [`WithError::Body`] with the closure's own error, however the release went.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the closure's and leaves the release to the runtime.
+    pub async fn with<T, E, F>(self, body: impl FnOnce(G::Lease) -> F) -> Result<T, WithError<E>>
+    where
+        F: Future<Output = Result<T, E>>,
+    {
+        let guard = self.await?;
+        let lease = &guard.guard().lease;
+        let ended = run_while_held(lease.until_lost(), || lease.loss(), body(guard.view())).await;
+        let ended = ended.map_err(WithError::Lost)?;
+        // What was done under the lease is done, whatever the server says.
+        let _: Result<_, ReleaseError> = guard.into_guard().release().await;
+        ended.map_err(WithError::Body)
+    }
+
+    /// As [`with`](Self::with), for a closure that cannot fail: what its future returns is the value.
+    ///
+    /// # Errors
+    ///
+    /// As [`with`](Self::with), without `Body`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`with`](Self::with).
+    pub async fn with_ok<T, F>(
+        self,
+        body: impl FnOnce(G::Lease) -> F,
+    ) -> Result<T, WithError<Infallible>>
+    where
+        F: Future<Output = T>,
+    {
+        self.with(async |lease| Ok(body(lease).await)).await
+    }
+}
+
+/// What only the lease of a writer can have: that of readers is shared.
+impl Acquire {
     /// Sets how long the lease lives without renewal, 100 ms to 24 h, on a quorum up to its longest ttl.
     /// Default: the runtime's.
     pub fn ttl(self, ttl: Duration) -> Self {
@@ -174,88 +256,10 @@ impl Acquire {
     pub fn min_hold(self, hold: Duration) -> Self {
         self.set(|how| how.min_hold = Some(hold))
     }
-
-    /// Acquires for this owner, who re-enters what it holds. Default: the owner of the present
-    /// [scope](Owner::scope), else a fresh one.
-    pub fn owner(self, owner: &Owner) -> Self {
-        self.set(|how| how.owner = Some(owner.clone()))
-    }
-
-    /// Acquires the lock if it is free; `None` means that another task or process holds it or waits
-    /// for it.
-    ///
-    /// # Errors
-    ///
-    /// As awaiting the acquire, except that there is no `Timeout`, and no outage patience. If the
-    /// lease in the way may be kept idle, the call waits up to 50 ms for its process to give it up.
-    /// A command that failed or was not answered within its command timeout is
-    /// [`AcquireError::Unavailable`], and its effect is withdrawn.
-    ///
-    /// # Cancel safety
-    ///
-    /// As awaiting the acquire.
-    pub async fn try_acquire(self) -> Result<Option<Guard>, AcquireError> {
-        match self.set(|how| how.limit = WaitLimit::Try).await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(AcquireError::Timeout(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Acquires the lock, runs a closure's future under it, and releases it.
-    ///
-    /// Before every poll of the future the clock is checked; when the lease is lost the future is
-    /// dropped where it stands. A panic of the future releases the lock and goes on.
-    ///
-    /// Work that ended while its lease was believed is finished: its value is returned, however its
-    /// release goes. This waits for the release as [`Guard::release`] does, for one command timeout
-    /// at most. Whether the lease was still there on the server is for the fence check of the
-    /// storage to say.
-    ///
-    /// # Errors
-    ///
-    /// - [`WithError::Acquire`] when the lock was not acquired; the closure was not called.
-    /// - [`WithError::Lost`] when the lease was lost before the future ended with a value.
-    /// - [`WithError::Body`] with the closure's own error, however the release went.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the closure's and leaves the release to the runtime.
-    pub async fn with<T, E, F>(self, body: impl FnOnce(Lease) -> F) -> Result<T, WithError<E>>
-    where
-        F: Future<Output = Result<T, E>>,
-    {
-        let guard = self.await?;
-        let lease = &guard.lease;
-        let ended = run_while_held(lease.until_lost(), || lease.loss(), body(lease.clone())).await;
-        let ended = ended.map_err(WithError::Lost)?;
-        // What was done under the lease is done, whatever the server says.
-        let _: Result<_, ReleaseError> = guard.release().await;
-        ended.map_err(WithError::Body)
-    }
-
-    /// As [`with`](Self::with), for a closure that cannot fail: what its future returns is the value.
-    ///
-    /// # Errors
-    ///
-    /// As [`with`](Self::with), without `Body`.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`with`](Self::with).
-    pub async fn with_ok<T, F>(
-        self,
-        body: impl FnOnce(Lease) -> F,
-    ) -> Result<T, WithError<Infallible>>
-    where
-        F: Future<Output = T>,
-    {
-        self.with(async |lease| Ok(body(lease).await)).await
-    }
 }
 
-impl Future for Acquire {
-    type Output = Result<Guard, AcquireError>;
+impl<G: AcquiredGuard> Future for Acquire<G> {
+    type Output = Result<G, AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(how) = self.how.take() {
@@ -270,7 +274,7 @@ impl Future for Acquire {
     }
 }
 
-impl fmt::Debug for Acquire {
+impl<G> fmt::Debug for Acquire<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire").field("how", &self.how).finish_non_exhaustive()
     }
@@ -297,12 +301,13 @@ impl How {
     }
 
     /// Acquires the lock, or gives up.
-    pub(crate) async fn run(self) -> Result<Guard, AcquireError> {
-        self.begin()?.run().await
+    pub(crate) async fn run<G: AcquiredGuard>(self) -> Result<G, AcquireError> {
+        let mut call = self.begin()?;
+        let guard = call.run().await?;
+        Ok(G::of(guard, call.by.as_ref()))
     }
 
-    /// Checks the options; the call begins now.
-    pub(crate) fn begin(self) -> Result<AcquireCall, AcquireError> {
+    fn begin(self) -> Result<AcquireCall, AcquireError> {
         let runtime = self.lock.engine.runtime_id();
         if self.owner.as_ref().is_some_and(|owner| !owner.belongs_to(runtime)) {
             return Err(AcquireError::ForeignOwner { lock: self.lock.name });

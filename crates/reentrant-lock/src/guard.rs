@@ -10,7 +10,7 @@ use crate::{
     engine::{DeliveryEnd, Engine},
     error::{LeaseLost, ReenterError, ReleaseError},
     lease::Lease,
-    owner::SharedLease,
+    owner::{Owner, SharedLease},
     timing::closed_for,
 };
 
@@ -192,6 +192,37 @@ impl Guard {
             LeaseState::Held { .. } | LeaseState::Released => LossReason::Gone,
         };
         ReenterError::Lost(LeaseLost::new(&self.lease.0, reason))
+    }
+}
+
+/// What an [`Acquire`](crate::Acquire) yields: the guard of a writer, or of a reader.
+#[doc(hidden)]
+pub trait AcquiredGuard: Send + Sized + 'static {
+    /// A view of its lease.
+    type Lease;
+    fn of(guard: Guard, by: Option<&Owner>) -> Self;
+    fn view(&self) -> Self::Lease;
+    fn guard(&self) -> &Guard;
+    fn into_guard(self) -> Guard;
+}
+
+impl AcquiredGuard for Guard {
+    type Lease = Lease;
+
+    fn of(guard: Guard, _by: Option<&Owner>) -> Self {
+        guard
+    }
+
+    fn view(&self) -> Lease {
+        self.lease()
+    }
+
+    fn guard(&self) -> &Guard {
+        self
+    }
+
+    fn into_guard(self) -> Guard {
+        self
     }
 }
 

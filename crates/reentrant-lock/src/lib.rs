@@ -42,6 +42,8 @@ pub use error::{
     SelfWait, Unavailable, WaitTimeout, WithError,
 };
 pub use graph::{Certainty, Cycle, CycleStep, Hold, Process, Wait, WaitGraph};
+#[doc(hidden)]
+pub use guard::AcquiredGuard;
 pub use guard::{Guard, Released};
 pub use lease::Lease;
 pub use listing::{ListError, ListedLock, LockList};
@@ -51,5 +53,5 @@ pub use lock::ReentrantLock;
 pub use once::{Begun, Duplicate, Once, OnceGuard, OnceOutcome, Progress};
 pub use owner::Owner;
 pub use read_guard::{ReadGuard, ReadLease};
-pub use rw_lock::{Read, RwLock};
+pub use rw_lock::RwLock;
 pub use timing::Timing;

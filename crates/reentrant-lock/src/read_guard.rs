@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::ReleaseError,
-    guard::{Guard, Released},
+    guard::{AcquiredGuard, Guard, Released},
     lease::Lease,
     owner::{Owner, Reading},
 };
@@ -20,11 +20,6 @@ pub struct ReadGuard {
 }
 
 impl ReadGuard {
-    pub(crate) fn new(guard: Guard, by: Option<&Owner>) -> Self {
-        let by = by.map(|owner| Reading::new(owner, guard.name()));
-        Self { guard, _by: by }
-    }
-
     /// A view of the lease, for others to watch.
     pub fn lease(&self) -> ReadLease {
         ReadLease(self.guard.lease())
@@ -62,6 +57,27 @@ impl ReadGuard {
     /// A future that resolves when the lease is over; it borrows nothing.
     pub fn lost(&self) -> Lost {
         self.guard.lost()
+    }
+}
+
+impl AcquiredGuard for ReadGuard {
+    type Lease = ReadLease;
+
+    fn of(guard: Guard, by: Option<&Owner>) -> Self {
+        let by = by.map(|owner| Reading::new(owner, guard.name()));
+        Self { guard, _by: by }
+    }
+
+    fn view(&self) -> ReadLease {
+        self.lease()
+    }
+
+    fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    fn into_guard(self) -> Guard {
+        self.guard
     }
 }
 

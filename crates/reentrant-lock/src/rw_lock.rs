@@ -1,25 +1,12 @@
-use std::{
-    convert::Infallible,
-    fmt,
-    future::{Future, pending},
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
 use leasehold_core::{LockName, Mode};
 
 use crate::{
     acquire::{Acquire, How},
     engine::Engine,
-    error::{AcquireError, ReleaseError, WithError},
-    lease::run_while_held,
     lock::ReentrantLock,
-    owner::Owner,
-    read_guard::{ReadGuard, ReadLease},
-    wait::WaitLimit,
+    read_guard::ReadGuard,
 };
 
 /// A lock that many may read at once, and one may write.
@@ -44,7 +31,7 @@ use crate::{
 /// drop((one, other));
 ///
 /// let guard = prices.write().await?; // alone
-/// assert!(prices.read().try_read().await?.is_none());
+/// assert!(prices.read().try_acquire().await?.is_none());
 /// guard.release().await?;
 /// # Ok(())
 /// # }
@@ -81,154 +68,12 @@ impl RwLock {
     }
 
     /// Acquires it to read, together with others.
-    pub fn read(&self) -> Read {
-        let how = How { mode: Mode::Read, ..How::of(self.lock.clone()) };
-        Read { how: Some(how), call: Box::pin(pending()) }
+    pub fn read(&self) -> Acquire<ReadGuard> {
+        Acquire::new(How { mode: Mode::Read, ..How::of(self.lock.clone()) })
     }
 
     /// Acquires it to write, alone.
     pub fn write(&self) -> Acquire {
         self.lock.acquire()
-    }
-}
-
-/// The future of a [`ReadGuard`]: how to acquire a lock to read, and the call itself once it is polled.
-///
-/// Without further calls it waits for the runtime's default time (30 s).
-///
-/// # Errors
-///
-/// As those of an [`Acquire`].
-///
-/// # Cancel safety
-///
-/// Dropping the future leaves the queue and leaves nothing behind.
-#[must_use = "a read does nothing unless it is awaited"]
-pub struct Read {
-    /// `None` once it was polled.
-    how: Option<How>,
-    call: BoxFuture<'static, Result<ReadGuard, AcquireError>>,
-}
-
-impl Read {
-    fn set(mut self, set: impl FnOnce(&mut How)) -> Self {
-        if let Some(how) = &mut self.how {
-            set(how);
-        }
-        self
-    }
-
-    /// Waits for at most this long, up to 365 days; zero tries once. Default: the runtime's.
-    pub fn wait(self, wait: Duration) -> Self {
-        self.set(|how| how.limit = WaitLimit::For(wait))
-    }
-
-    /// Waits without a limit.
-    pub fn wait_forever(self) -> Self {
-        self.set(|how| how.limit = WaitLimit::Forever)
-    }
-
-    /// How long to wait while the server does not answer; see [`Acquire::outage_patience`].
-    pub fn outage_patience(self, patience: Duration) -> Self {
-        self.set(|how| how.outage_patience = patience)
-    }
-
-    /// After what time the call is reported if it still waits; see [`Acquire::blocked_after`].
-    pub fn blocked_after(self, time: Duration) -> Self {
-        self.set(|how| how.blocked_after = time)
-    }
-
-    /// Reads for an owner, who may read again at once, also while a writer waits, and while it writes. An owner that
-    /// reads and asks to write is refused, as [`AcquireError::WouldDeadlock`].
-    pub fn owner(self, owner: &Owner) -> Self {
-        self.set(|how| how.owner = Some(owner.clone()))
-    }
-
-    /// Reads if that needs no wait; `None` if a writer has the lock or waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As those of an [`Acquire`], without `Timeout`.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves nothing behind.
-    pub async fn try_read(self) -> Result<Option<ReadGuard>, AcquireError> {
-        match self.set(|how| how.limit = WaitLimit::Try).await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(AcquireError::Timeout(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Runs a closure while the lock is held to read, and drops its future if the lease is lost; see
-    /// [`Acquire::with`].
-    ///
-    /// # Errors
-    ///
-    /// [`WithError`]: the lock was not acquired, the lease was lost, or the closure failed.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops that of the closure, and gives the lock back.
-    pub async fn with<T, E, F>(self, body: impl FnOnce(ReadLease) -> F) -> Result<T, WithError<E>>
-    where
-        F: Future<Output = Result<T, E>>,
-    {
-        let guard = self.await?;
-        let lease = guard.lease();
-        let ended =
-            run_while_held(lease.0.until_lost(), || lease.0.loss(), body(lease.clone())).await;
-        let ended = ended.map_err(WithError::Lost)?;
-        // What was done under the lease is done, whatever the server says.
-        let _: Result<_, ReleaseError> = guard.release().await;
-        ended.map_err(WithError::Body)
-    }
-
-    /// As [`with`](Self::with), of a closure that cannot fail.
-    ///
-    /// # Errors
-    ///
-    /// As [`with`](Self::with).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`with`](Self::with).
-    pub async fn with_ok<T, F>(
-        self,
-        body: impl FnOnce(ReadLease) -> F,
-    ) -> Result<T, WithError<Infallible>>
-    where
-        F: Future<Output = T>,
-    {
-        self.with(async |lease| Ok(body(lease).await)).await
-    }
-}
-
-impl Future for Read {
-    type Output = Result<ReadGuard, AcquireError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(how) = self.how.take() {
-            self.call = Box::pin(read(how));
-        }
-        let polled = self.call.as_mut().poll(cx);
-        if polled.is_ready() {
-            // Polled once more, it stays pending.
-            self.call = Box::pin(pending());
-        }
-        polled
-    }
-}
-
-async fn read(how: How) -> Result<ReadGuard, AcquireError> {
-    let mut call = how.begin()?;
-    let guard = call.run().await?;
-    Ok(ReadGuard::new(guard, call.by.as_ref()))
-}
-
-impl fmt::Debug for Read {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Read").field("how", &self.how).finish_non_exhaustive()
     }
 }

@@ -37,7 +37,7 @@ on_every_store! {
         second.release().await.unwrap();
         let writer = lock(&other).write().await.unwrap();
         assert!(writer.fence() > fence);
-        assert!(lock(&one).read().try_read().await.unwrap().is_none());
+        assert!(lock(&one).read().try_acquire().await.unwrap().is_none());
         writer.release().await.unwrap();
         assert!(reads(&one).await.fence() > fence);
     }
@@ -48,9 +48,9 @@ on_every_store! {
         let first = reads(&one).await;
         let writing = writes(&other);
         world.until("its process has heard of the writer", async || {
-            lock(&one).read().try_read().await.unwrap().is_none()
+            lock(&one).read().try_acquire().await.unwrap().is_none()
         }).await;
-        assert!(lock(&other).read().try_read().await.unwrap().is_none());
+        assert!(lock(&other).read().try_acquire().await.unwrap().is_none());
         let fence = first.fence();
         let read_later = lock(&one).read();
         let (released, writer, later) = join!(
@@ -74,7 +74,7 @@ on_every_store! {
         let first = lock(&one).read().owner(&owner).await.unwrap();
         let writing = writes(&other);
         world.until("its process has heard of the writer", async || {
-            lock(&one).read().try_read().await.unwrap().is_none()
+            lock(&one).read().try_acquire().await.unwrap().is_none()
         }).await;
         let second = lock(&one).read().owner(&owner).await.unwrap();
         assert_eq!(first.fence(), second.fence());
@@ -135,7 +135,7 @@ async fn a_kept_lock_is_read_without_commands() {
     }
     assert_eq!(world.store.sent(CommandKind::Acquire), before);
     let writer = lock(&other).write().await.unwrap();
-    assert!(kept.read().try_read().await.unwrap().is_none());
+    assert!(kept.read().try_acquire().await.unwrap().is_none());
     writer.release().await.unwrap();
     kept.read().await.unwrap().release().await.unwrap();
 }

@@ -293,7 +293,7 @@ impl HowAll {
             }
             let guard = select! {
                 biased;
-                guard = Acquire::new(one) => guard,
+                guard = Acquire::<Guard>::new(one) => guard,
                 Some(first) = lost.next() => Err(lost_before(engine, first)),
             };
             let guard = guard.map_err(|mut error| {

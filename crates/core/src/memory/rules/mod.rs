@@ -4,7 +4,6 @@
 
 mod lease;
 mod queue;
-mod readers;
 mod step;
 
 pub(super) use step::Step;
