@@ -37,7 +37,7 @@ use crate::{
 /// # }
 /// ```
 ///
-/// A quorum has no readers: there, every read fails as [`AcquireError::Store`].
+/// A quorum has no readers: there, every read fails as `AcquireError::Store`.
 #[derive(Debug, Clone)]
 pub struct RwLock {
     lock: ReentrantLock,
