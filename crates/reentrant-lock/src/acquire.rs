@@ -325,7 +325,9 @@ impl How {
             (None, None) => (None, Owned::Fresh),
         };
         let by: Option<Owner> = owner;
-        if terms.mode == Mode::Write && by.as_ref().is_some_and(|owner| owner.reads(&name)) {
+        // Who writes already may read beside it.
+        let only_reads = |owner: &Owner| owner.reads(&name) && owner.held(&name).is_none();
+        if terms.mode == Mode::Write && by.as_ref().is_some_and(only_reads) {
             return Err(AcquireError::WouldDeadlock { lock: name });
         }
         let owner = match terms.mode {

@@ -3,7 +3,8 @@
 mod rivals;
 
 use leasehold::{
-    ForceReleased, Guard, LeaseEnd, LockRuntime, LossReason, ReadGuard, RwLock, error::AcquireError,
+    ForceReleased, Guard, LeaseEnd, LockRuntime, LossReason, ReadGuard, Released, RwLock,
+    error::AcquireError,
 };
 use leasehold_testkit::CommandKind;
 use tokio::{join, spawn, task::JoinHandle};
@@ -86,6 +87,8 @@ on_every_store! {
         let writer = lock(&one).write().owner(&owner).await.unwrap();
         let reader = lock(&one).read().owner(&owner).await.unwrap();
         assert_eq!(reader.fence(), writer.fence());
+        let again = lock(&one).write().owner(&owner).await.unwrap();
+        assert_eq!(again.release().await.unwrap(), Released::StillHeld(2.try_into().unwrap()));
         writer.release().await.unwrap();
         assert!(lock(&other).write().try_acquire().await.unwrap().is_none(), "it reads on");
         reader.release().await.unwrap();
