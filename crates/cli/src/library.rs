@@ -31,7 +31,8 @@ const WORDS: &[(&str, &str)] = &[
         "write their login as ?sentinel_user=…&sentinel_pass=…",
         "write their login into REDIS_URL, as redis+sentinel://HOST,HOST,HOST/MASTER?sentinel_user=…&sentinel_pass=…",
     ),
-    ("timeouts, TLS and the number of connections are set on the builder", TLS),
+    ("; timeouts and the number of connections are set on the builder", ""),
+    ("its certificates on the builder", "its certificates by --tls-ca, --tls-cert and --tls-key"),
     ("with tls_root_ca()", "with --tls-ca"),
     ("give commands more time, by command_timeout() and by the ttl", "write a longer --ttl"),
     ("; a server that is slow needs a longer command_timeout()", ""),
@@ -48,8 +49,6 @@ const WORDS: &[(&str, &str)] = &[
     ("with locks.all(),", "by one run with all their names,"),
     ("FenceSettings::retention_of, leasehold run --retention", "leasehold run --retention"),
 ];
-
-const TLS: &str = "TLS is set by --tls-ca, --tls-cert and --tls-key";
 
 /// A text of the library for users of this program.
 pub(crate) fn of_program(text: &str) -> String {

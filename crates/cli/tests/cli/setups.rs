@@ -49,10 +49,16 @@ fn certificates_are_told_by_the_options() {
     let empty = folder.path().join("empty").display().to_string();
     fs::write(Path::new(&empty), "").expect("a file");
     let is_empty = format!("--tls-ca: {empty} is empty");
+    let pfx = folder.path().join("pfx").display().to_string();
+    fs::write(Path::new(&pfx), [0x30, 0x82, 4, 1, 2, 1, 3, 0x30]).expect("a file");
+    let (both, pkcs12) =
+        (["--tls-cert", &pfx, "--tls-key", &pfx], "openssl pkcs12 -in FILE -nodes");
     let shown = ["--tls-cert", &certificate, "--tls-key", &key];
     let swapped = ["--tls-cert", &key, "--tls-key", &certificate];
     for (options, says) in [
         (vec!["--tls-ca", &*empty], &*is_empty),
+        (both.to_vec(), pkcs12),
+        ([&["--tls-cert", &*certificate], &both[2..]].concat(), pkcs12),
         (vec!["--tls-ca", "/no/such/file"], "--tls-ca: /no/such/file cannot be read"),
         (vec!["--tls-ca", &*ca], "give it one with --tls-cert and --tls-key"),
         (shown.to_vec(), "with --tls-ca"),
@@ -239,7 +245,7 @@ fn a_file_that_is_removed_during_a_wait_is_no_fault_of_the_server() {
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         let ended = waiter.end();
-        let text = ended.complaint(69);
+        let text = ended.last_complaint(69);
         assert!(text.contains("this process has not reached the server"), "{text}");
         assert!(text.contains(removed.as_str()) && !text.contains("the server has not"), "{text}");
         assert!(!text.contains("for another login"), "{text}");

@@ -138,11 +138,23 @@ pub(super) fn unknown_parameter(shown: String, pair: &str) -> AddressError {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain)
     };
-    let what = match pair.split_once('=') {
-        Some((name, _)) if is_name(name) => format!("the parameter `{name}` is not known"),
-        _ => "what stands behind `?` is not known".into(),
+    let is_of_tls = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        matches!(name.as_str(), "ssl" | "tls")
+            || name.starts_with("ssl_")
+            || name.starts_with("tls_")
     };
-    let remedy = "leave it out; timeouts, TLS and the number of connections are set on the builder";
+    let name = pair.split_once('=').map(|(name, _)| name).filter(|name| is_name(name));
+    let what = match name {
+        Some(name) => format!("the parameter `{name}` is not known"),
+        None => "what stands behind `?` is not known".into(),
+    };
+    let remedy = if name.is_some_and(is_of_tls) {
+        "leave it out; TLS is set by the scheme (rediss://, rediss+sentinel://, rediss+cluster://, rediss+quorum://), \
+         its certificates on the builder"
+    } else {
+        "leave it out; timeouts and the number of connections are set on the builder"
+    };
     AddressError::new(Parameter, shown, what, remedy)
 }
 
@@ -314,5 +326,24 @@ pub(super) fn host_alone(text: &str) -> String {
     match server.split_once(':') {
         Some((host, port)) if port.parse::<u16>().is_err() => format!("{host}:…"),
         _ => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Left out, it connects without TLS.
+    #[test]
+    fn a_parameter_for_tls_is_told_with_the_scheme() {
+        for pair in ["ssl=true", "tls=1", "ssl_cert_reqs=none", "tls_ca=/ca"] {
+            let text = unknown_parameter("redis://h".into(), pair).to_string();
+            assert!(text.contains("rediss://") && text.contains("rediss+sentinel://"), "{text}");
+            assert!(!text.contains("timeouts"), "{text}");
+        }
+        for pair in ["timeout=5", "max_connections=9", "tlsx"] {
+            let text = unknown_parameter("redis://h".into(), pair).to_string();
+            assert!(text.contains("leave it out") && !text.contains("TLS"), "{text}");
+        }
     }
 }

@@ -28,10 +28,9 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, U
         Err(error) => Err(unreadable(&error)),
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) if pem.trim_ascii().is_empty() => Err(empty()),
-        Ok(_) if is_der(pem) => Err(unfit(
-            "is DER, not PEM",
-            "convert it, as openssl x509 -inform der -in FILE -out FILE does",
-        )),
+        Ok(_) if is_der(pem) => {
+            Err(not_pem(pem, "convert it, as openssl x509 -inform der -in FILE -out FILE does"))
+        }
         Ok(_) if has_key(pem) => Err(unfit(
             "has a key and no certificate",
             "give the certificate; the two may be swapped",
@@ -60,7 +59,7 @@ pub(super) fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, Unfit> {
     }
     if is_der(pem) {
         let remedy = "convert it, as openssl pkey -inform der -in FILE -out FILE does";
-        return Err(unfit("is DER, not PEM", remedy));
+        return Err(not_pem(pem, remedy));
     }
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
         pem::Error::NoItemsFound if certificates(pem).is_ok() => {
@@ -122,6 +121,23 @@ fn is_der(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x30])
 }
 
+/// What is DER: a remedy is for all but a file of PKCS#12.
+fn not_pem(der: &[u8], remedy: &'static str) -> Unfit {
+    if is_pkcs12(der) {
+        let remedy = "convert it, as openssl pkcs12 -in FILE -nodes -out FILE does";
+        return unfit("is PKCS#12, not PEM", remedy);
+    }
+    unfit("is DER, not PEM", remedy)
+}
+
+/// Whether a sequence begins with the version of PKCS#12, which no key has.
+fn is_pkcs12(der: &[u8]) -> bool {
+    let [_, length, rest @ ..] = der else { return false };
+    // Of a long one, the number of the bytes of its length.
+    let bytes = if *length < 0x80 { 0 } else { usize::from(length - 0x80) };
+    rest.get(bytes..).is_some_and(|contents| contents.starts_with(&[2, 1, 3]))
+}
+
 fn has_key(pem: &[u8]) -> bool {
     use SectionKind::{EcPrivateKey, PrivateKey, RsaPrivateKey};
     // Not behind the first one that is damaged.
@@ -154,6 +170,25 @@ mod tests {
         assert_eq!(of_certificates(torn), "has no line breaks, or its end is missing");
         let odd = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
         assert!(of_certificates(odd).contains("damaged"), "{}", of_certificates(odd));
+    }
+
+    /// Both a certificate and its key are in one, whichever of the two is asked for.
+    #[test]
+    fn pkcs12_is_told_with_what_converts_it() {
+        // Of openssl: a length in one byte, in two, and in three; and of BER without a length.
+        for start in [&[0x30, 0x40][..], &[0x30, 0x81, 0xf0], &[0x30, 0x82, 4, 1], &[0x30, 0x80]] {
+            let pfx = [start, &[2, 1, 3, 0x30]].concat();
+            for told in [certificates(&pfx).unwrap_err(), key(&pfx).unwrap_err()] {
+                assert_eq!(told.what, "is PKCS#12, not PEM");
+                assert!(told.remedy.contains("openssl pkcs12 -in FILE -nodes"), "{told:?}");
+            }
+            // Versions of keys are 0, 1 and 2; a certificate begins with another sequence.
+            for other in [&[2, 1, 0, 0x30][..], &[2, 1, 1], &[0x30, 0x82, 2, 1, 3], &[]] {
+                let der = [start, other].concat();
+                assert_eq!(of_certificates(&der), "is DER, not PEM");
+                assert_eq!(of_key(&der), "is DER, not PEM");
+            }
+        }
     }
 
     #[test]
