@@ -11,8 +11,10 @@ pub(crate) fn too_few(
     failures: &[StoreError],
     may_have_run: bool,
 ) -> StoreError {
+    // The others may not have been heard.
+    let least = if missing < nodes { "at least " } else { "" };
     let what = format!(
-        "{missing} of {nodes} nodes do not answer or do not count, which leaves no majority: {}",
+        "{least}{missing} of {nodes} nodes do not answer or do not count, which leaves no majority: {}",
         causes(failures)
     );
     // While enough of the others may come back, it passes.
@@ -23,8 +25,7 @@ pub(crate) fn too_few(
         _ if may_have_run => StoreErrorKind::Indeterminate,
         _ => StoreErrorKind::Definite,
     };
-    let remedy = worst.map_or(UNHEARD.1, StoreError::remedy).to_owned();
-    let error = StoreError::new(kind, what, remedy);
+    let error = StoreError::new(kind, what, remedy(failures, lasts));
     let answers = failures.iter().filter(|error| error.is_answer()).count();
     let error =
         if nodes + answers >= missing + majority(nodes) { error.as_answer() } else { error };
@@ -49,6 +50,20 @@ fn rank(error: &StoreError, lasting: bool) -> u8 {
         (false, false) => 2,
         (false, true) => 3,
     }
+}
+
+/// What helps against the worst failures, each remedy once.
+fn remedy(failures: &[StoreError], lasting: bool) -> String {
+    let Some(worst) = failures.iter().map(|error| rank(error, lasting)).min() else {
+        return UNHEARD.1.into();
+    };
+    let mut remedies = Vec::new();
+    for error in failures.iter().filter(|error| rank(error, lasting) == worst) {
+        if !remedies.contains(&error.remedy()) {
+            remedies.push(error.remedy());
+        }
+    }
+    remedies.join("; and ")
 }
 
 const UNHEARD: (&str, &str) = ("they did not answer in time", "check the nodes and the network");
@@ -213,6 +228,25 @@ mod tests {
         }
         assert!(told(&[out("a"), out("b")]).remedy().starts_with("wait"));
         assert!(too_few(2, 3, &[], true).to_string().contains("did not answer in time"));
+    }
+
+    /// A login that one node refuses is not all: the others will count by themselves.
+    #[test]
+    fn what_helps_as_well_is_told_beside_a_login() {
+        let out = |place| out(place, Some(Duration::from_secs(20)));
+        for failures in [[refused("a"), out("b"), out("c")], [out("b"), refused("a"), out("c")]] {
+            let error = told(&failures);
+            for remedy in ["give another password", "wait; it stays out"] {
+                assert!(error.remedy().contains(remedy), "{error}");
+            }
+        }
+    }
+
+    /// A vote ends when no majority is left: what the others would say is not known.
+    #[test]
+    fn nodes_that_nobody_heard_are_not_taken_for_well() {
+        assert!(told(&[down("a"), down("b")]).what().starts_with("at least 2 of 3 nodes"));
+        assert!(told(&[down("a"), down("b"), down("c")]).what().starts_with("3 of 3 nodes"));
     }
 
     #[test]
