@@ -63,7 +63,7 @@ pub use acknowledge::Answered;
 pub use address::{AddressError, AddressPart, RedisAddress, SentinelGroup};
 pub use batcher::{Batcher, MAX_COMMANDS};
 pub use cluster::{
-    ClusterMaster, ClusterStore, ONE_EACH, masters, probe_in, shared, slot_of, slot_of_lock,
+    ClusterMaster, ClusterStore, JOIN, ONE_EACH, masters, probe_in, shared, slot_of, slot_of_lock,
 };
 pub use config::RedisConfig;
 pub use connection::{Connection, Greeted, Greeting};

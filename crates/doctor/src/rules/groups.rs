@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use leasehold_core::{QuorumSettings, StoreError};
 use leasehold_quorum::majority;
-use leasehold_redis::{DISAGREEING, ONE_EACH, UNKNOWN_NAME};
+use leasehold_redis::{DISAGREEING, JOIN, ONE_EACH, UNKNOWN_NAME};
 
 use super::Case;
 use crate::{
@@ -25,7 +25,12 @@ pub(super) fn slots(covered: &Result<usize, StoreError>) -> Option<Finding> {
         Err(error) => return Some(Finding::of_error(Danger, Topic::Cluster, error)),
     };
     let what = format!("{missing} slots have no owner: locks in them cannot be had");
-    let cure = "give the slots an owner, as `redis-cli --cluster fix` does";
+    // `fix` would give all of them to the one node that is asked.
+    let cure = if missing == SLOTS {
+        JOIN
+    } else {
+        "give the slots an owner, as `redis-cli --cluster fix` does"
+    };
     (missing > 0).then(|| Finding::new(Danger, Topic::Cluster, &[], what, cure))
 }
 

@@ -18,5 +18,6 @@ pub use redirect::{Learnt, Redirect, RedirectPolicy};
 pub use slot::{slot_of, slot_of_lock};
 pub use store::{ClusterStore, probe_in};
 pub(super) use topology::ClusterTopology;
+pub use topology::JOIN;
 pub(super) use view::{KnownNodes, unknown_node};
 pub use view::{ONE_EACH, View, shared};

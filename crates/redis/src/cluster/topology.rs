@@ -33,6 +33,10 @@ use crate::{
 pub(crate) type OpenNode<N> =
     Box<dyn Fn(&RedisConfig, &[RangeInclusive<u16>]) -> Result<N, StoreError> + Send + Sync>;
 
+/// What to do about nodes of which none owns a slot.
+pub const JOIN: &str =
+    "join the nodes: redis-cli --cluster create HOST:PORT HOST:PORT … --cluster-replicas 1";
+
 /// The masters of a Cluster, and which slots each of them owns.
 ///
 /// What is known may be old: a node that does not own a slot refuses the command and names the
@@ -180,8 +184,10 @@ impl<N: Send + Sync + 'static> ClusterTopology<N> {
         let masters = self.masters();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         masters.get(turn % masters.len().max(1)).cloned().ok_or_else(|| {
+            // A Cluster that has lost all masters still names them.
             let what = "no node of the Cluster owns a slot";
-            self.unowned(what, "set the Cluster up, as CLUSTER INFO tells")
+            let error = StoreError::new(StoreErrorKind::Config, what, JOIN).as_answer();
+            error.from_endpoint(self.config.address.to_string())
         })
     }
 

@@ -30,6 +30,15 @@ fn every_slot_needs_an_owner() {
     );
 }
 
+/// `fix` would give all slots to the one node that is asked, and the others stay alone.
+#[test]
+fn nodes_that_were_never_joined_are_told_to_be_joined() {
+    let found = Vec::from_iter(slots(&Ok(0)));
+    assert_eq!(seen(&found), [(Severity::Danger, Topic::Cluster, "")]);
+    assert!(found[0].cure.contains("--cluster create HOST:PORT"), "{}", found[0]);
+    assert!(!found[0].cure.contains("fix"), "{}", found[0]);
+}
+
 #[test]
 fn a_node_tells_of_what_is_down() {
     use Severity::{Danger, Warning};
