@@ -25,3 +25,7 @@ pub(crate) const HEAD_START: Duration = Duration::from_millis(50);
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 /// The shortest time in which the parts of a bench measure anything.
 pub(crate) const SHORTEST_BENCH: Duration = Duration::from_millis(500);
+/// A run that waits for so long tells why: most waits are shorter.
+pub(crate) const FIRST_WORD: Duration = Duration::from_secs(2);
+/// How often a run that waits looks whether the reason has changed.
+pub(crate) const NEXT_WORD: Duration = Duration::from_secs(10);

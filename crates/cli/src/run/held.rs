@@ -8,13 +8,12 @@ use leasehold::{
     time::{Clock, SystemClock},
 };
 
-use super::surrounding::Named;
+use super::{surrounding::Named, waiting};
 use crate::{
     args::RunArgs,
     durations::{LEASE_LOOK, LONGEST_CLAIM},
     ending::{Cause, CliError},
     output::tell,
-    words::short,
 };
 
 /// A lease that expired, without what may have caused it.
@@ -182,18 +181,8 @@ impl Held {
 async fn taken(locks: &LockRuntime, names: &[LockName]) -> CliError {
     for name in names {
         if let Ok(Inspection::Held(lease)) = locks.inspect(name).await {
-            let (label, time, fence) = (&lease.label, short(lease.held_for), lease.fence);
-            let state = if lease.kept {
-                let left = short(lease.remaining);
-                format!(
-                    "is kept closed for another {left} after a hold by {label} that began {time} ago"
-                )
-            } else {
-                format!("is not free: {label} has held it for {time}")
-            };
-            let text = format!(
-                "lock {name:?} {state} (fence {fence}); try again later, or wait with --wait"
-            );
+            let state = waiting::taken(name, &lease);
+            let text = format!("{state}; try again later, or wait with --wait");
             return CliError::new(Cause::Busy, text);
         }
     }

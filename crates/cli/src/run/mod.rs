@@ -17,6 +17,7 @@ mod starter;
 mod supervise;
 mod surrounding;
 mod terminal;
+mod waiting;
 
 pub(crate) use guard::guard;
 pub(crate) use perform::run;

@@ -22,6 +22,7 @@ use super::{
     supervise::{Job, Outcome},
     surrounding::{Named, around, check, lease, variables},
     terminal::Terminal,
+    waiting::telling,
 };
 use crate::{
     args::{RunArgs, ServerArgs},
@@ -117,7 +118,8 @@ impl Run {
     ) -> Result<Held, CliError> {
         let asking = async {
             check(locks, &self.inherited).await?;
-            let asked = Held::ask(locks, &self.args, &self.wanted).await;
+            let asking = Held::ask(locks, &self.args, &self.wanted);
+            let asked = telling(locks, &self.args, &self.wanted, asking).await;
             let held = asked.map_err(|failure| self.hint(failure))?;
             if !held.confirmed(self.args.ttl).await {
                 return Err(not_begun(&held.lost().await));

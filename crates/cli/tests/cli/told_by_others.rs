@@ -92,7 +92,7 @@ fn nodes_whose_addresses_are_swapped_are_told() {
     let name = (0..100).map(|number| format!("jobs/{number}")).find(is_first).expect("some name");
     let ended = asked(&cluster.url(), &["run", "--wait", "6s", &name, "--", "true"]);
     names(
-        ended.complaint(69),
+        ended.last_complaint(69),
         &["MOVED", "another node is at this address", "`cluster-announce-port`"],
     );
 }

@@ -12,6 +12,7 @@ mod refused;
 mod several;
 mod signals;
 mod terminal;
+mod waiting;
 
 pub(crate) use guard::children;
 pub(crate) use loss::is_gone;

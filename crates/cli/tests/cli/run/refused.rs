@@ -54,7 +54,7 @@ fn a_login_that_is_refused_ends_a_wait() {
             until_it_waits(&server);
             change_password(&server);
             let ended = waiter.end();
-            let text = ended.complaint(78);
+            let text = ended.last_complaint(78);
             assert!(text.contains("WRONGPASS") && text.contains("--password-file"), "{text}");
         }
     }
