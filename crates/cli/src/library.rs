@@ -1,7 +1,9 @@
 //! Texts of the library that name its functions, reworded for users of this program.
 
+use std::sync::OnceLock;
+
 /// For a login that is missing or refused.
-const OTHER_LOGIN: &str =
+pub(crate) const OTHER_LOGIN: &str =
     "for another login, write --user and --password-file, or set REDIS_USERNAME and REDIS_PASSWORD";
 
 /// Words of the library, and what a user of this program can do in their place. Longer ones come before those
@@ -50,9 +52,23 @@ const WORDS: &[(&str, &str)] = &[
     ("FenceSettings::retention_of, leasehold run --retention", "leasehold run --retention"),
 ];
 
+/// Where the login of this process comes from, and what to do if it is refused.
+static LOGIN: OnceLock<String> = OnceLock::new();
+
+/// From now on a refused login is told with where it comes from.
+pub(crate) fn login_is_of(source: &str) {
+    // A process has one login.
+    let _ = LOGIN.set(format!("the login is that of {source}"));
+}
+
 /// A text of the library for users of this program.
 pub(crate) fn of_program(text: &str) -> String {
-    WORDS.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
+    let ours =
+        WORDS.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours));
+    match LOGIN.get() {
+        Some(login) => ours.replace(OTHER_LOGIN, login),
+        None => ours,
+    }
 }
 
 #[cfg(test)]

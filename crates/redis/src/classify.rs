@@ -3,13 +3,13 @@
 use std::fs::File;
 
 use StoreErrorKind::{Config, Corrupt, Definite, Indeterminate};
-use leasehold_core::{StoreError, StoreErrorKind};
+use leasehold_core::{StoreError, StoreErrorKind, store::KeyScheme};
 use redis::{ErrorKind, RedisError};
 use tokio::task::JoinError;
 
 pub use super::not_dialed::NOT_THERE;
 use super::{
-    not_dialed::{NotDialed, SHUT, carried},
+    not_dialed::{NotDialed, READ_SOCKET, SHUT, carried},
     tls::{self, TlsGiven},
 };
 
@@ -56,6 +56,16 @@ pub(super) fn of_scheme(is_tls: bool, error: StoreError) -> StoreError {
         return error;
     }
     let remedy = error.remedy().replace("redis+", "rediss+").replace("redis://", "rediss://");
+    error.with_remedy(remedy)
+}
+
+/// The same error; its remedy names the namespace.
+#[must_use]
+pub fn in_namespace(keys: &KeyScheme, error: StoreError) -> StoreError {
+    if !error.remedy().contains("<namespace>") {
+        return error;
+    }
+    let remedy = error.remedy().replace("<namespace>", keys.namespace().as_str());
     error.with_remedy(remedy)
 }
 
@@ -150,7 +160,7 @@ impl From<RedisError> for NotDialed {
 fn not_connected(error: &RedisError, text: &str) -> &'static str {
     const BY_WORDS: [(&str, &str); 3] = [
         ("No such file", "check that the server runs and the path of its socket is right"),
-        ("Permission denied", "let this process read and write the server's socket"),
+        ("Permission denied", READ_SOCKET),
         (NO_ADDRESS, NO_SUCH_HOST),
     ];
     match BY_WORDS.iter().find(|(words, _)| text.contains(words)) {
@@ -195,6 +205,8 @@ const LET_IN: &str =
     "set a password, or correct `bind` and `protected-mode` in the server's configuration";
 const GRANT_RIGHTS: &str =
     "grant the Redis user what docs/operations.md lists; ACL LOG says what it was refused";
+const GRANT_KEYS: &str = "grant the Redis user the keys `~<namespace>:*`, as docs/operations.md lists them; ACL LOG says \
+     what it was refused";
 const GRANT_CHANNELS: &str = "grant the Redis user the channels `&<namespace>:runtime:*`, as docs/operations.md lists \
      them; ACL LOG says what it was refused";
 pub(super) const OUT_OF_REACH: &str =
@@ -218,14 +230,26 @@ fn by_words(text: &str) -> (StoreErrorKind, &'static str) {
     const REFUSALS: &[(&[&str], StoreErrorKind, &str)] = &[
         (&["not that of a lock"], Corrupt, NOT_A_LOCK),
         (&["WRONGTYPE"], Corrupt, FOREIGN_KEY),
-        (&["NOPERM", "has no permissions", "can't run this command"], Config, GRANT_RIGHTS),
-        (&["can't access at least one of the keys"], Config, GRANT_RIGHTS),
-        // The second from Redis 7.2 on, and in Valkey.
+        // The last ones from Redis 7.2 on, and in Valkey.
         (
-            &["can't publish to the channel", "No permissions to access a channel"],
+            &[
+                "access one of the keys",
+                "can't access at least one of the keys",
+                "No permissions to access a key",
+            ],
+            Config,
+            GRANT_KEYS,
+        ),
+        (
+            &[
+                "access one of the channels",
+                "can't publish to the channel",
+                "No permissions to access a channel",
+            ],
             Config,
             GRANT_CHANNELS,
         ),
+        (&["NOPERM", "has no permissions", "can't run this command"], Config, GRANT_RIGHTS),
         (&["ACL failure in script"], Config, GRANT_RIGHTS),
         (&["NOAUTH"], Config, LOG_IN),
         (&["protected mode"], Config, LET_IN),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::{OptionFuture, join};
-use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
+use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, store::KeyScheme, within};
 use redis::{
     AsyncConnectionConfig, Client, PushInfo,
     aio::{AsyncPushSender, MultiplexedConnection},
@@ -17,7 +17,8 @@ use tokio::{runtime::Handle, select, task::JoinSet};
 
 use super::{
     classify::{
-        NO_REDIS, NO_SUCH_HOST, NOT_THERE, classify_dial, is_of_login, is_readonly, of_scheme,
+        NO_REDIS, NO_SUCH_HOST, NOT_THERE, classify_dial, in_namespace, is_of_login, is_readonly,
+        of_scheme,
     },
     cluster::unknown_node,
     config::{NodeSettings, RedisConfig},
@@ -41,6 +42,8 @@ pub struct Dialer {
     pub(super) connect_timeout: Duration,
     /// Set for a node of a Cluster.
     pub(super) node: Option<NodeSettings>,
+    /// Where the keys are to which the user needs rights.
+    keys: KeyScheme,
     /// Whether a connection was made before: the address is right.
     was_there: AtomicBool,
     /// The server's address without credentials.
@@ -86,6 +89,7 @@ impl Dialer {
             login,
             connect_timeout: config.connect_timeout,
             node: config.node.clone(),
+            keys: config.keys.clone(),
             was_there: AtomicBool::new(false),
             endpoint,
             _watching: watching,
@@ -128,7 +132,7 @@ impl Dialer {
         // The command whose answer is awaited, once there has been one.
         let asked = Mutex::new(None);
         let dialing = async {
-            let mut connection = self.login.connect(&client, &config, clock).await?;
+            let mut connection = self.login.connect(&client, &config, clock, &asked).await?;
             let connected_at = clock.now();
             *asked.lock() = Some("a second HELLO");
             // First what the server is: Clusters and Sentinels refuse to select a database.
@@ -203,7 +207,7 @@ impl Dialer {
             return failed;
         };
         let is_login = is_of_login(&failed.error);
-        let may_be_other = is_login || failed.was_cut || failed.is_of_tls;
+        let may_be_other = is_login || failed.was_cut || failed.is_of_setup;
         // Another node has let this process in, and named this one.
         let error = if is_login { failed.error.with_remedy(NO_USER) } else { failed.error };
         let Some(teller) = &node.announced_to else { return NotDialed { error, ..failed } };
@@ -252,6 +256,7 @@ impl Dialer {
     /// The same error; where others tell where the master is, nobody is asked to write its address.
     fn advised(&self, error: StoreError) -> StoreError {
         let error = of_scheme(self.endpoint.starts_with("rediss"), error);
+        let error = in_namespace(&self.keys, error);
         if !error.what().starts_with(REPLICA) && !is_readonly(error.what()) {
             return error;
         }

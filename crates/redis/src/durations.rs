@@ -23,8 +23,9 @@ pub(crate) const FINDING_LASTS: Duration = Duration::from_secs(1);
 /// once.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_millis(50);
 /// How long a server may take that was fine before, until others are asked or heard; for how long other nodes
-/// may still answer after the first, when all are to be heard; and how long a TLS handshake may take until the
-/// server is asked without TLS whether it speaks none.
+/// may still answer after the first, when all are to be heard; how long a TLS handshake may take until the server
+/// is asked without TLS whether it speaks none; and how long a `HELLO` may take until it is tried whether the server
+/// accepts connections at all.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// For how long a proof of a master counts. A call that is under way for as long again still runs
 /// within a second of a demotion.

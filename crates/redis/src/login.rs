@@ -1,19 +1,21 @@
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{future::pending, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use leasehold_core::{Clock, Instant, StoreError, StoreErrorKind, within};
+use leasehold_core::{Clock, Instant, Mutex, StoreError, StoreErrorKind, within};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ProtocolVersion,
     RedisConnectionInfo, RedisError, Value, aio::MultiplexedConnection,
 };
-use tokio::select;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio::{net::TcpStream, select};
 
 use super::{
     classify::{classify_dial, is_login},
     config::RedisConfig,
     credentials::CredentialsProvider,
     needed::not_dialed,
-    not_dialed::NotDialed,
+    not_dialed::{GREETING, NotDialed},
     role::not_greeted,
     tls::{self, TlsSettings},
 };
@@ -90,30 +92,40 @@ impl Login {
         Err(StoreError::new(StoreErrorKind::Definite, what, GIVEN_AGAIN).ours())
     }
 
-    /// Connects, and logs in.
+    /// Connects, and logs in. It is noted whether the answer to the first command is awaited.
     pub(super) async fn connect(
         &self,
         client: &Client,
         config: &AsyncConnectionConfig,
         clock: &dyn Clock,
+        asked: &Mutex<Option<&'static str>>,
     ) -> Result<MultiplexedConnection, NotDialed> {
         let info = client.get_connection_info();
         let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
-        let asking_without_tls = async {
+        let looking = async {
             clock.sleep_until(clock.now() + PATIENCE).await;
-            TlsSettings::answered_without(info).await
+            if is_tls {
+                return TlsSettings::answered_without(info).await;
+            }
+            // The client library does not tell whether it waits for a connection, or for an answer.
+            if is_accepted(info.addr()).await {
+                *asked.lock() = Some(GREETING);
+            }
+            pending().await
         };
         let connected = select! {
             biased;
             connected = client.get_multiplexed_async_connection_with_config(config) => connected,
-            has_no_tls = asking_without_tls, if is_tls => return Err(has_no_tls),
+            has_no_tls = looking => return Err(has_no_tls),
         };
         // The client library asks for RESP3 before anything else.
         connected.map_err(|error| match self.refused(&error) {
             Some(refused) => refused.into(),
-            None => {
-                tls::told(self.tls.given(), is_tls, &error).unwrap_or_else(|| not_greeted(error))
+            None if error.is_timeout() && asked.lock().is_some() => {
+                NotDialed::in_time_at(*asked.lock())
             }
+            None => tls::told(self.tls.given(), is_tls, &error)
+                .unwrap_or_else(|| not_greeted(error).at_socket(info.addr())),
         })
     }
 
@@ -153,6 +165,16 @@ impl Login {
                 .as_answer()
                 .refused_login(),
         )
+    }
+}
+
+/// Whether a connection to an address can be made.
+async fn is_accepted(address: &ConnectionAddr) -> bool {
+    match address {
+        ConnectionAddr::Tcp(host, port) => TcpStream::connect((host.as_str(), *port)).await.is_ok(),
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => UnixStream::connect(path).await.is_ok(),
+        _ => false,
     }
 }
 

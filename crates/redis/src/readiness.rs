@@ -14,7 +14,7 @@ use tokio::{runtime::Handle, sync::Mutex, task::JoinSet};
 
 use super::{
     acknowledge::refused,
-    classify::{classify, classify_dial, is_full, no_runtime, not_in_time},
+    classify::{classify, classify_dial, in_namespace, is_full, no_runtime, not_in_time},
     cluster::is_elsewhere,
     command::{LockCommand, Preamble},
     config::RedisConfig,
@@ -208,7 +208,8 @@ pub async fn preflight(
     let call = ScriptCall::new(&scripts::PREFLIGHT, LockCommand::KEYS, &write);
     let call = if has_body { call.with_body() } else { call };
     let called = evaluate(connection, call, false, Duration::ZERO).await;
-    match called.map_err(|error| not_run(call.verb(), classify(&error))) {
+    match called.map_err(|error| not_run(call.verb(), in_namespace(&config.keys, classify(&error))))
+    {
         // The slot has moved meanwhile; the rights are checked before the slot.
         Err(error) if is_elsewhere(&error) => Ok(()),
         called => ran(call.verb(), &called?.answer),

@@ -13,6 +13,7 @@ use super::{address::address, password};
 use crate::{
     args::ServerArgs,
     ending::{Cause, CliError},
+    library::{OTHER_LOGIN, login_is_of},
 };
 
 /// The settings of a runtime of this program, and where it connects to.
@@ -60,6 +61,11 @@ fn with_login(
     let user = given(args.user.as_ref(), "REDIS_USERNAME")?;
     if let Some(file) = args.password_file.clone() {
         password::in_file(&file)?;
+        login_is_of(&format!(
+            "--password-file {} (user {}); write another password into it, or name another user by --user",
+            file.display(),
+            user.as_deref().unwrap_or("default")
+        ));
         // Read again for each connection, because passwords change.
         let read = move || {
             let read = password::in_file(&file).map(|password| login(user.as_deref(), password));
@@ -74,12 +80,19 @@ fn with_login(
         }
         // As a part of the address it stays what it is: a wait that it is refused in ends.
         (Some(password), user) => {
+            let named = user.as_ref().map(|user| format!(" (user {user})")).unwrap_or_default();
+            login_is_of(&format!("REDIS_PASSWORD{named}; {OTHER_LOGIN}"));
             Ok((builder, address.with_credentials(&login(user.as_deref(), password))))
         }
         (None, Some(user)) => Err(CliError::usage(format!(
             "there is no password for the user {user:?}: set REDIS_PASSWORD, or write --password-file FILE"
         ))),
-        (None, None) => Ok((builder, address)),
+        (None, None) => {
+            if address.info().redis_settings().password().is_some() {
+                login_is_of(&format!("the address in REDIS_URL; {OTHER_LOGIN}"));
+            }
+            Ok((builder, address))
+        }
     }
 }
 
@@ -130,9 +143,10 @@ pub(crate) async fn connect_serving(
 /// A failed connection, with the address and what to write.
 fn told(error: ConnectError, address: &str) -> CliError {
     let what = error.to_string();
+    let has_answered = matches!(&error, ConnectError::Store(error) if error.is_answer());
     let failure = CliError::from(error);
     let advice = match failure.cause {
-        Cause::Unreachable if address.starts_with("redis://") => {
+        Cause::Unreachable if address.starts_with("redis://") && !has_answered => {
             "; another address is written as --url redis://HOST:6379, or into REDIS_URL"
         }
         Cause::Unreachable | Cause::Config => "",

@@ -134,3 +134,33 @@ fn a_password_file_that_is_no_file_is_refused_at_once() {
         assert!(text.contains("REDIS_PASSWORD"), "{text}");
     }
 }
+
+/// Of several logins one counts, and to change another one does not help.
+#[test]
+fn a_login_that_is_refused_is_told_with_where_it_comes_from() {
+    let server = server();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "nope-nope\n").unwrap();
+    let file = file.to_str().unwrap();
+    let refused = |words: &[&str], variables: &[(&str, &str)]| {
+        let mut program = leasehold(words);
+        program.env("REDIS_URL", server.url()).envs(variables.iter().copied());
+        let text = finished(&mut program).complaint(78).to_owned();
+        assert!(!text.contains("nope"), "{text}");
+        text
+    };
+    let password = ("REDIS_PASSWORD", "nope-nope");
+    let text = refused(&["--password-file", file, "ls"], &[password]);
+    let of_file = format!("the login is that of --password-file {file} (user default)");
+    assert!(text.contains(&of_file) && !text.contains("REDIS_PASSWORD"), "{text}");
+    let text = refused(&["--user", "bob", "--password-file", file, "ls"], &[]);
+    assert!(text.contains("(user bob)"), "{text}");
+    let text = refused(&["ls"], &[password, ("REDIS_USERNAME", "bob")]);
+    assert!(text.contains("the login is that of REDIS_PASSWORD (user bob)"), "{text}");
+    let url = server.url_with("", "nope-nope", 0);
+    let text = refused(&["ls"], &[("REDIS_URL", &url)]);
+    assert!(text.contains("the login is that of the address in REDIS_URL"), "{text}");
+    let text = refused(&["ls"], &[]);
+    assert!(!text.contains("the login is that") && text.contains("for another login"), "{text}");
+}

@@ -355,3 +355,49 @@ fn a_small_limit_of_the_stack_is_enough() {
         finished(command.env("REDIS_URL", server.url())).well();
     }
 }
+
+/// The rights that docs/operations.md lists are those of the default namespace.
+#[test]
+fn rights_to_keys_and_channels_are_told_with_the_namespace() {
+    let server = RedisServer::builder().tcp().start();
+    for (keys, channels, names) in
+        [("~leasehold:*", "&*", "~shop:*"), ("~*", "&leasehold:runtime:*", "&shop:runtime:*")]
+    {
+        let user = ["ACL", "SETUSER", "locks", "reset", "on", ">hush-hush", "+@all"];
+        server.command(&[&user[..], &["resetchannels", keys, channels]].concat());
+        for command in ["health", "doctor"] {
+            let mut program = leasehold(["--url", &server.url(), "--user", "locks", command]);
+            program.env("REDIS_PASSWORD", "hush-hush").env("LEASEHOLD_NAMESPACE", "shop");
+            let ended = finished(&mut program);
+            let text = format!("{} {}", ended.out, ended.err);
+            assert_eq!(ended.code, if command == "health" { 78 } else { 2 }, "{text}");
+            assert!(text.contains(names) && !text.contains("<namespace>"), "{command}: {text}");
+        }
+    }
+}
+
+/// As a server that is stopped does, for which the system accepts.
+#[test]
+fn a_connection_that_is_accepted_and_not_greeted_is_told_as_such() {
+    let server = RedisServer::builder().tcp().start();
+    let proxy = FaultProxy::before(&server);
+    proxy.inject(Rule::new(Action::Drop).containing("\r\nHELLO\r\n").always());
+    let ended = finished(&mut leasehold(["--url", &proxy.url(), "health"]));
+    let text = ended.complaint(69);
+    assert!(text.contains("the connection was accepted, and HELLO was not answered"), "{text}");
+    assert!(text.contains("stands still") && text.contains("proxy"), "{text}");
+    assert!(!text.contains("the address is right"), "{text}");
+}
+
+/// Who has been answered by the server has the right address.
+#[test]
+fn a_server_that_has_answered_is_not_looked_for_elsewhere() {
+    let server = RedisServer::builder().tcp().start();
+    server.command(&["CONFIG", "SET", "min-replicas-to-write", "2"]);
+    let ended = run(&server.url(), &[]);
+    let text = ended.complaint(69);
+    assert!(text.contains("NOREPLICAS") && !text.contains("another address"), "{text}");
+    let ended = run("redis://127.0.0.1:1", &[]);
+    let text = ended.complaint(69);
+    assert!(text.contains("another address is written as --url"), "{text}");
+}

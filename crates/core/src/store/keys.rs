@@ -25,6 +25,12 @@ impl KeyScheme {
         Self { namespace }
     }
 
+    /// The prefix of all names.
+    #[doc(hidden)]
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
     /// The string with the lease and the last fence token.
     pub fn lease(&self, name: &LockName) -> String {
         self.tagged(name, LEASE)

@@ -4,7 +4,7 @@ use futures_util::future::{OptionFuture, join_all};
 use leasehold_core::{Clock, LockName, RuntimeId, StoreError};
 use leasehold_redis::{
     ClusterMaster, Endpoint, MasterVerdict, NAMED_MASTER, RedisConfig, SentinelGroup,
-    classify::{self, classify_dial},
+    classify::{self, classify_dial, in_namespace},
     decide,
     decode::text,
     dial_once, hello, masters, not_run, of_named_master, preflight, probe, probe_in,
@@ -198,7 +198,9 @@ impl Examiner {
                 Some(probe) => run_scripts(&client, config, probe, &channel).await,
                 None => Ok(()),
             },
-            subscribes: subscribe(&client, &channel).await,
+            subscribes: subscribe(&client, &channel)
+                .await
+                .map_err(|error| in_namespace(&config.keys, error)),
             acks: OptionFuture::from(acks).await,
             mark: questions::mark(&client, config.keys.boot()).await.ok(),
         })

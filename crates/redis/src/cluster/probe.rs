@@ -237,7 +237,8 @@ impl Prober {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.config.connect_timeout))
             .set_response_timeout(None);
-        let mut connection = self.login.connect(&client, &config, &*self.clock).await?;
+        let asked = Mutex::new(None);
+        let mut connection = self.login.connect(&client, &config, &*self.clock, &asked).await?;
         self.login.set_up(&mut connection).await?;
         let view = view_of(&mut connection, &endpoint).await?;
         Ok((view, AskedNode { endpoint, connection }))

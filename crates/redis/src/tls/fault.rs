@@ -41,7 +41,7 @@ pub(crate) fn told(given: TlsGiven, is_tls: bool, error: &RedisError) -> Option<
         other => (Definite, format!("the TLS handshake failed: {other}"), LOG_MAY_SAY.into()),
     };
     let error = StoreError::new(kind, format!("cannot connect to Redis: {what}"), remedy);
-    Some(NotDialed { is_of_tls: true, ..error.into() })
+    Some(NotDialed { is_of_setup: true, ..error.into() })
 }
 
 /// Why the authorities of this system could not be read, if that is why a connection was not made.
@@ -65,7 +65,7 @@ fn no_authorities(given: TlsGiven, unread: &rustls_native_certs::Error) -> NotDi
         "install ca-certificates and unset both, or let SSL_CERT_FILE name a file that can be read{readable}, and unset \
          SSL_CERT_DIR"
     );
-    NotDialed { is_of_tls: true, ..StoreError::new(Config, what, remedy).into() }
+    NotDialed { is_of_setup: true, ..StoreError::new(Config, what, remedy).into() }
 }
 
 /// What answers is no TLS.
@@ -99,6 +99,10 @@ fn certificate_of_server(given: TlsGiven, error: &CertificateError) -> Told {
             "no certificate authority of this system has issued the server's certificate".into(),
             format!("trust the server's certificate authority with {ca}"),
         ),
+        Of::NotValidForNameContext { presented, .. } if presented.is_empty() => (
+            "the server's certificate has no name in a subjectAltName".into(),
+            "issue one with the host of the address in its subjectAltName".into(),
+        ),
         Of::NotValidForName | Of::NotValidForNameContext { .. } => (
             format!("the server's certificate is for other names: {error}"),
             "correct the host of the address, or give the server a certificate for it".into(),
@@ -109,11 +113,15 @@ fn certificate_of_server(given: TlsGiven, error: &CertificateError) -> Told {
         ),
         Of::NotValidYet | Of::NotValidYetContext { .. } => (
             format!("the server's certificate is not valid yet: {error}"),
-            "correct this machine's clock".into(),
+            "correct this machine's clock, or wait, or issue another certificate".into(),
         ),
         Of::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => (
             "the server shows the certificate of an authority (CA:TRUE), as openssl req -x509 makes it".into(),
             "give the server a certificate of its own, with basicConstraints CA:FALSE".into(),
+        ),
+        Of::Other(other) if other.to_string().contains("UnsupportedCertVersion") => (
+            "the server's certificate is of version 1".into(),
+            "issue one of version 3 with a subjectAltName".into(),
         ),
         other => (
             format!("the server's certificate cannot be used: {other}"),
@@ -233,6 +241,26 @@ mod tests {
             let later = first.for_now_if(true).error;
             assert_eq!(later.kind(), Definite, "{error}");
             assert_eq!((later.what(), later.remedy()), (&*what, &*remedy));
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_told_with_what_makes_it_fit() {
+        use CertificateError as Of;
+        let version = rustls::OtherError(Arc::new(io::Error::other("UnsupportedCertVersion")));
+        let names = |presented: &[&str]| Of::NotValidForNameContext {
+            expected: "h".try_into().unwrap(),
+            presented: presented.iter().map(|&name| name.to_owned()).collect(),
+        };
+        for (error, says) in [
+            (Of::NotValidYet, "clock, or wait, or issue another certificate"),
+            (Of::Other(version), "is of version 1; issue one of version 3 with a subjectAltName"),
+            (names(&[]), "has no name in a subjectAltName"),
+            (names(&["DnsName(\"other\")"]), "is for other names"),
+        ] {
+            let told = failed(TlsGiven::default(), Error::InvalidCertificate(error)).error;
+            let text = told.to_string();
+            assert!(text.contains(says) && !text.contains("Other("), "{text}");
         }
     }
 }

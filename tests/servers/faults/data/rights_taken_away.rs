@@ -70,13 +70,16 @@ fn protected() -> String {
 
 /// A long lease stands whatever right is away for a while, and ends when it is back.
 async fn held_through_it(Scene { server, locks }: &Scene) -> u32 {
-    let grant = "grant the Redis user what docs/operations.md lists; ACL LOG says";
     let guard = locks.lock("a").expect("a name").acquire().await.expect("a lease");
     let mut refused = 0;
     for (number, (taken, refusal_of)) in TAKEN.into_iter().enumerate() {
         // Nobody has had these locks before.
         let names = [format!("b/{number}"), format!("c/{number}")];
         let [b, c] = names.each_ref().map(|name| locks.lock(name).expect("a name"));
+        let grant = match taken {
+            ["resetkeys"] => "grant the Redis user the keys `~leasehold:*`, as",
+            _ => "grant the Redis user what docs/operations.md lists; ACL LOG says",
+        };
         server.command(&["ACL", "LOG", "RESET"]);
         rights(server, taken);
         let errors =
