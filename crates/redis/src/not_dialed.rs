@@ -16,8 +16,8 @@ pub(super) const NOT_IN_TIME: &str = "check that the server runs and the address
 const SLOW: &str = "the server answers too slowly, or a proxy before it does not pass the command on; a slow network \
      needs a longer connect_timeout()";
 /// The same if it has accepted, and answered nothing.
-const STILL: &str = "the server stands still (it is stopped, or busy), or a proxy before it does not pass HELLO on, or \
-     may not be one of Redis";
+const STILL: &str = "the server stands still (it is stopped, or busy), a proxy before it does not pass HELLO on, or what \
+     accepts is not a Redis server";
 /// The command that begins each connection.
 pub(super) const GREETING: &str = "HELLO";
 pub(super) const SHUT: &str = "it may have reached its maxclients, expect TLS (rediss://), be a proxy that does not know HELLO, or \

@@ -151,7 +151,7 @@ async fn nobody_there() {
 #[tokio::test]
 async fn somebody_who_does_not_answer() {
     let peers = [
-        (ScriptedPeer::silent().await, "check that the server runs"),
+        (ScriptedPeer::silent().await, "the server stands still"),
         (ScriptedPeer::closing().await, "may not be a Redis server"),
     ];
     for (peer, advice) in peers {

@@ -26,12 +26,7 @@ async fn a_server_that_hangs_is_a_finding() {
     let diagnosis = wait::soon("a diagnosis of a server that hangs", locks.diagnose()).await;
     server.cont_signal();
     let finding = the_one(&diagnosis, Topic::Reach);
-    tells(
-        finding,
-        Severity::Danger,
-        "",
-        &["cannot connect to Redis", "check that the server runs"],
-    );
+    tells(finding, Severity::Danger, "", &["cannot connect to Redis", "the server stands still"]);
     assert_eq!(finding.servers, [place(server.port())]);
     assert!(diagnosis.servers()[0].version.is_none());
     assert!(diagnosis.to_string().ends_with(": not reached"), "{diagnosis}");
