@@ -34,8 +34,7 @@ pub(crate) type OpenNode<N> =
     Box<dyn Fn(&RedisConfig, &[RangeInclusive<u16>]) -> Result<N, StoreError> + Send + Sync>;
 
 /// What to do about nodes of which none owns a slot.
-pub const JOIN: &str =
-    "join the nodes: redis-cli --cluster create HOST:PORT HOST:PORT … --cluster-replicas 1";
+pub const JOIN: &str = "join the nodes: redis-cli --cluster create HOST:PORT HOST:PORT …, with --cluster-replicas N for replicas";
 
 /// The masters of a Cluster, and which slots each of them owns.
 ///
