@@ -173,8 +173,9 @@ end
 local function choose(line, asker)
   collect(line, asker)
   local next = next_of(line)
-  local gone, seen = 0, '0'
+  local gone, seen, is_gone = 0, '0', false
   for _, one in ipairs(next) do
+    is_gone = is_gone or one.at and one.runtime == line.runtime
     one.asks = one.asks or line.mine and one.runtime == line.runtime
     if one.at then gone = gone + 1 end
     if one.asks then line.wins = one end
@@ -183,8 +184,9 @@ local function choose(line, asker)
   end
   if not next[1] then return end
   local others = line.card - #line.dead - gone
-  -- A place of the asker that it did not see goes, too; one that goes on to wait has a place.
-  if line.wins and not line.wins.at and line.rank then others = others - 1 end
+  -- The place of an asker that wins goes, whatever it is; one that goes on to wait has a place.
+  line.leaves = line.wins and line.rank and not is_gone
+  if line.leaves then others = others - 1 end
   if not line.wins and asker and asker.heartbeat and not line.rank then others = others + 1 end
   local shares = reads(next[1].runtime)
   local first, newest, behind = mint(lock.counter, seen, others > 0 and not shares)
@@ -291,7 +293,7 @@ local function settle(line, asker, life)
   for _, one in ipairs(next) do
     if one.at then gone[#gone + 1] = one.runtime end
   end
-  if line.wins and line.block and line.rank and not line.wins.at then gone[#gone + 1] = asker.runtime end
+  if line.block and line.leaves then gone[#gone + 1] = asker.runtime end
   leave(gone)
 
   lock.waiting = line.card + more - #gone > 0
