@@ -227,6 +227,7 @@ macro_rules! contract_cases {
                 nobody_joins_past_a_writer_who_waits [TimeFloor Readers],
                 readers_and_writers_take_turns [TimeFloor Readers],
                 readers_follow_a_writer_that_died [TimeFloor Time Readers],
+                a_try_beside_its_older_place_leaves_the_others [TimeFloor Time Readers],
                 a_dead_reader_ends_with_its_ttl [TimeFloor Time Readers],
                 what_is_late_changes_nothing_for_later_readers [TimeFloor Snapshot Readers],
                 nobody_joins_readers_who_were_lost [TimeFloor Time PartLoss Readers],

@@ -134,6 +134,22 @@ pub(crate) async fn readers_follow_a_writer_that_died(scene: &Scene) {
     assert_eq!(scene.waiting().await, [carol(1)]);
 }
 
+/// A try that gets the lock beside an older place of its runtime counts those who wait behind them, also a dead one.
+pub(crate) async fn a_try_beside_its_older_place_leaves_the_others(scene: &Scene) {
+    scene.granted(bob(1)).await;
+    scene.pass(secs(15)).await;
+    waits_to_read(scene, alice(1)).await;
+    waits_to_read(scene, carol(1)).await;
+    scene.pass(secs(15)).await;
+    waits_to_read(scene, alice(1)).await;
+    scene.pass(secs(31)).await;
+    let answer = try_to_read(scene, alice(2)).await;
+    let AcquireAnswer::Granted(granted) = answer else { panic!("{answer:?}") };
+    assert!(granted.contended, "a place is left, of one that may come back");
+    assert_eq!(scene.holder().await.readers, [alice(1), alice(2)]);
+    assert_eq!(reads(scene, carol(1)).await.first, granted.first);
+}
+
 /// A reader that died delays a writer until its part ends, whatever the others do; nobody renews for it.
 pub(crate) async fn a_dead_reader_ends_with_its_ttl(scene: &Scene) {
     let fence = reads(scene, alice(1)).await.first;
